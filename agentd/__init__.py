@@ -1,0 +1,1 @@
+"""The workspace daemon: desktops, tools and context for agents, behind one link."""

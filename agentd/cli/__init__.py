@@ -1,0 +1,5 @@
+"""The ``agentd`` command."""
+
+from agentd.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,52 @@
+"""What every command shares: parameters, settings, running a coroutine, telling errors."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+from pydantic import ValidationError
+
+from agentd.cli.exits import CliError, Exit, fail
+from agentd.settings import AgentdSettings
+
+__all__ = ["Data", "DesktopName", "Json", "Port", "load_settings", "run"]
+
+T = TypeVar("T")
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs.")]
+Data = Annotated[Path | None, Parameter(name="--data", help="Data directory [the XDG state directory].")]
+Port = Annotated[int | None, Parameter(name="--port", help="TCP port on loopback; 0: a free one [7080].")]
+DesktopName = Annotated[str, Parameter(name="--name", help="Which desktop.")]
+
+
+def run(work: Callable[[], Coroutine[Any, Any, T]], *, as_json: bool = False) -> T:
+    """Run *work*; tell errors as people and programs expect them."""
+    try:
+        return asyncio.run(work())
+    except CliError as exc:
+        fail(exc, as_json=as_json)
+    except ExceptionGroup as group:
+        matching = group.subgroup(CliError)
+        if matching is None:
+            raise
+        fail(_first_leaf(matching), as_json=as_json)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _first_leaf(group: ExceptionGroup[CliError]) -> CliError:
+    """The first error of a task group that failed."""
+    first = group.exceptions[0]
+    return _first_leaf(first) if isinstance(first, ExceptionGroup) else first
+
+
+def load_settings() -> AgentdSettings:
+    """The daemon's settings; a bad one ends the command with what is wrong."""
+    try:
+        return AgentdSettings()
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        fail(CliError(Exit.USAGE, f"setting {where}: {first['msg']}", code="bad_setting"))

@@ -1,0 +1,1 @@
+"""Tools that the workspace offers; every tool has the same shape."""

@@ -1,0 +1,135 @@
+"""JSON-RPC 2.0 messages: parsing and rendering, pure."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+
+__all__ = [
+    "BUSY",
+    "CANCELLED",
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "INVALID_REQUEST",
+    "METHOD_NOT_FOUND",
+    "PARSE_ERROR",
+    "REFUSED",
+    "ErrorBody",
+    "ErrorResponse",
+    "Frame",
+    "FrameError",
+    "Notification",
+    "Request",
+    "RequestId",
+    "Response",
+    "parse_frame",
+    "render_frame",
+]
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+# Of ours, in the range JSON-RPC leaves to implementations; ErrorBody.data.code holds the stable word.
+REFUSED = -32000
+BUSY = -32001
+CANCELLED = -32800
+
+RequestId = StrictInt | StrictStr
+
+
+class _Frame(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    jsonrpc: Literal["2.0"] = "2.0"
+
+
+class Request(_Frame):
+    """A call that wants an answer."""
+
+    id: RequestId
+    method: Annotated[str, Field(max_length=200)]
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class Notification(_Frame):
+    """A call that wants none."""
+
+    method: Annotated[str, Field(max_length=200)]
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class ErrorBody(BaseModel):
+    """Why a call failed; *data* carries ``{"code": stable word}``."""
+
+    code: int
+    message: str
+    data: dict[str, Any] | None = None
+
+
+class Response(_Frame):
+    """The answer of a call that went well."""
+
+    id: RequestId
+    result: Any = None
+
+
+class ErrorResponse(_Frame):
+    """The answer of a call that failed; a null id answers a frame that could not be read."""
+
+    id: RequestId | None = None
+    error: ErrorBody
+
+
+Frame = Request | Notification | Response | ErrorResponse
+_request = TypeAdapter(Request)
+_notification = TypeAdapter(Notification)
+_response = TypeAdapter(Response)
+_error = TypeAdapter(ErrorResponse)
+
+
+class FrameError(ValueError):
+    """A frame that is not JSON-RPC; *body* is the error to answer with."""
+
+    def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
+        super().__init__(message)
+        self.response = ErrorResponse(id=request_id, error=ErrorBody(code=code, message=message))
+
+
+def parse_frame(text: str | bytes) -> Frame:
+    """
+    Read one frame.
+
+    Raises:
+        FrameError: not JSON, or not a JSON-RPC 2.0 message.
+
+    Source: JSON-RPC 2.0, sections 4 and 5. Batches are not offered.
+    """
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise FrameError(PARSE_ERROR, f"not JSON: {exc}") from exc
+    if not isinstance(raw, dict):
+        raise FrameError(INVALID_REQUEST, "a frame is a JSON object")
+    raw_id = raw.get("id")
+    request_id = raw_id if isinstance(raw_id, (int, str)) and not isinstance(raw_id, bool) else None
+    try:
+        frame: Frame = _adapter_for(raw).validate_python(raw)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "frame"
+        code = INVALID_PARAMS if where == "params" else INVALID_REQUEST
+        raise FrameError(code, f"{where}: {first['msg']}", request_id) from exc
+    return frame
+
+
+def _adapter_for(raw: dict[str, Any]) -> TypeAdapter[Any]:
+    if "method" in raw:
+        return _request if "id" in raw else _notification
+    return _error if "error" in raw else _response
+
+
+def render_frame(frame: Frame) -> str:
+    """Write one frame as compact JSON."""
+    return frame.model_dump_json(by_alias=True)

@@ -1,0 +1,1 @@
+"""The light control plane: durable chats with model vendors, sub-agents, streams."""

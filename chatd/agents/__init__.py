@@ -1,0 +1,1 @@
+"""Workspaces that are connected over the link, seen from the control plane."""

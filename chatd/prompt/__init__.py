@@ -1,0 +1,1 @@
+"""From stored parts to what a model can be sent: repair and shared conversions. Pure."""

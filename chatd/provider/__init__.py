@@ -1,0 +1,1 @@
+"""Model vendors behind one protocol; one module per vendor."""

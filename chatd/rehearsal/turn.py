@@ -1,0 +1,143 @@
+"""
+The part of a conversation that a reply answers: the last instruction and what was done since.
+
+Pure. Not every text of the user's role is an instruction: where a protocol has no
+place for a tool's words, clients write them as a message in brackets, and where
+it cannot replay a call, as ``[earlier tool call …]`` from both sides. Such texts,
+and those right after a tool's answer that hold no step, are notes.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatd.rehearsal.conversation import Conversation, Entry, Picture, ToolOutput, ToolUse
+from chatd.rehearsal.language import Program, parse
+
+__all__ = ["Turn", "current_turn", "error_text", "json_result"]
+
+# Characters of an error that are repeated in an answer.
+MAX_ERROR_CHARACTERS = 300
+# How clients begin a call, or its answer, that the protocol could not replay.
+_PROSE_CALL = "[earlier tool call"
+_PROSE_COMPUTER = f"{_PROSE_CALL} computer"
+_PROSE_FAILURE = re.compile(r"\[earlier tool call [^\]\n]{1,80}, failed\] ?(.+)", re.DOTALL)
+# How clients mark an error where the protocol has no flag for it.
+_ERROR_PREFIX = "Error: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """
+    The last instruction, understood, with the calls and answers after it.
+
+    *lost* counts the computer's calls that came back as prose only, *lost_since* those
+    after the last answer that came back properly. *note* is the last note. *errors*
+    are what tools reported, each once.
+    """
+
+    text: str
+    program: Program
+    calls: tuple[ToolUse, ...] = ()
+    outputs: tuple[ToolOutput, ...] = ()
+    said: tuple[str, ...] = ()
+    note: str = ""
+    lost: int = 0
+    lost_since: int = 0
+    errors: tuple[str, ...] = ()
+
+    @property
+    def action_count(self) -> int:
+        """Actions of the computer that were asked for."""
+        return self.lost + sum(call.action_count for call in self.calls if call.name == "computer")
+
+    @property
+    def picture(self) -> Picture | None:
+        """The last picture of the last call's answer; None when that brought none."""
+        if not self.calls:
+            return None
+        pictures = [
+            picture
+            for output in self.outputs
+            if output.call_id == self.calls[-1].call_id
+            for picture in output.pictures
+        ]
+        return pictures[-1] if pictures else None
+
+    def result_of(self, call: ToolUse) -> ToolOutput | None:
+        """The answer to *call*."""
+        return next((output for output in self.outputs if output.call_id == call.call_id), None)
+
+
+def current_turn(conversation: Conversation) -> Turn:
+    """Cut the last turn out of *conversation*."""
+    entries = conversation.entries
+    start = next((index for index in reversed(range(len(entries))) if _is_instruction(entries, index)), None)
+    text = "" if start is None else entries[start].text
+    after = entries if start is None else entries[start + 1 :]
+    notes = [entry.text for entry in after if entry.role == "user" and entry.text.strip()]
+    last = max((index for index, entry in enumerate(after) if entry.role == "tool"), default=-1)
+    errors = filter(None, (error for entry in after for error in _errors_in(entry)))
+    return Turn(
+        text=text,
+        program=parse(text),
+        calls=tuple(call for entry in after for call in entry.calls),
+        outputs=tuple(output for entry in after for output in entry.outputs),
+        said=tuple(_own_text(entry) for entry in after if entry.role == "assistant" and _own_text(entry)),
+        note=notes[-1] if notes else "",
+        lost=_count_lost(after),
+        lost_since=_count_lost(after[last + 1 :]),
+        errors=tuple(dict.fromkeys(errors)),
+    )
+
+
+def _errors_in(entry: Entry) -> list[str | None]:
+    prose = _PROSE_FAILURE.match(entry.text) if entry.role == "user" else None
+    told = [prose[1][:MAX_ERROR_CHARACTERS]] if prose else []
+    return [*map(error_text, entry.outputs), *told]
+
+
+def _own_text(entry: Entry) -> str:
+    return entry.text.split(_PROSE_CALL)[0].strip()
+
+
+def _count_lost(entries: Sequence[Entry]) -> int:
+    return sum(entry.role == "user" and entry.text.startswith(_PROSE_COMPUTER) for entry in entries)
+
+
+def json_result(output: ToolOutput) -> dict[str, Any]:
+    """A tool's answer as an object; text that is no object becomes ``{"output": text}``."""
+    value = _loads(output.text)
+    if isinstance(value, dict) and set(value) == {"output"}:
+        inner = _loads(value["output"]) if isinstance(value["output"], str) else value["output"]
+        return inner if isinstance(inner, dict) else {"output": value["output"]}
+    return value if isinstance(value, dict) else {"output": output.text}
+
+
+def error_text(output: ToolOutput) -> str | None:
+    """What went wrong, in the tool's words; None when nothing did."""
+    error = json_result(output).get("error")
+    is_marked = output.text.startswith(_ERROR_PREFIX)
+    if not output.is_error and not error and not is_marked:
+        return None
+    text = str(error or output.text.removeprefix(_ERROR_PREFIX) or "the tool failed")
+    return text[:MAX_ERROR_CHARACTERS]
+
+
+def _is_instruction(entries: tuple[Entry, ...], index: int) -> bool:
+    entry = entries[index]
+    if entry.role != "user" or not entry.text.strip():
+        return False
+    if entry.text.startswith("["):
+        return False
+    follows_tool = index > 0 and entries[index - 1].role == "tool"
+    return not follows_tool or bool(parse(entry.text).steps)
+
+
+def _loads(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

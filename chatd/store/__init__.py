@@ -1,0 +1,1 @@
+"""Chats in a database. The unit of writing is a transition."""

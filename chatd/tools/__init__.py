@@ -1,0 +1,1 @@
+"""Tools of the control plane, and the set that each kind of chat gets."""

@@ -1,0 +1,1 @@
+"""Acquires runnable chats and drives each to the end of its turn."""

@@ -1,0 +1,1 @@
+"""Desktops that can be seen and touched: canonical actions, drivers, sessions."""

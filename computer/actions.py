@@ -1,0 +1,387 @@
+"""
+Canonical actions, planned into low-level steps.
+
+Pure. A whole call is planned before any of it is performed, so that a mistake in the third
+action is refused before the first one has touched the screen. Coordinates leave here in
+native pixels; sentences for the model stay in the model's frame.
+"""
+
+import itertools
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from computer.errors import InvalidAction, Refused
+from computer.geometry import ModelPoint, Point, Rect, Scale
+from computer.keys import Chord, parse_chord
+from computer.wire import (
+    Action,
+    Click,
+    ComputerCall,
+    CursorPosition,
+    Drag,
+    HoldKey,
+    Key,
+    KeyEdge,
+    LeftClickDrag,
+    MouseButtonEdge,
+    MouseMove,
+    ScreenshotAction,
+    Scroll,
+    TypeText,
+    Wait,
+    WireCoordinate,
+    Zoom,
+)
+
+__all__ = [
+    "Effect",
+    "KeyDown",
+    "KeyUp",
+    "Look",
+    "MoveTo",
+    "Pause",
+    "PlannedAction",
+    "Press",
+    "Release",
+    "Step",
+    "TypeCharacters",
+    "plan_action",
+    "plan_call",
+    "render_output",
+]
+
+# X11 pointer buttons.
+BUTTONS = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}
+WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
+CLICKS = {
+    "left_click": ("left", 1, "Left-clicked"),
+    "right_click": ("right", 1, "Right-clicked"),
+    "middle_click": ("middle", 1, "Middle-clicked"),
+    "back_click": ("back", 1, "Clicked the back button"),
+    "forward_click": ("forward", 1, "Clicked the forward button"),
+    "double_click": ("left", 2, "Double-clicked"),
+    "triple_click": ("left", 3, "Triple-clicked"),
+}
+# Pixels between two motion events of a drag, and the most of them on one straight line. Toolkits
+# start a drag only after they have seen the pointer move while the button is down.
+DRAG_STRIDE = 16
+DRAG_STRIDES = 32
+# Seconds between press, motion and release of a drag: a toolkit needs one turn of its loop.
+DRAG_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveTo:
+    """Move the pointer."""
+
+    point: Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Press:
+    """Press a pointer button (X11 number)."""
+
+    button: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Release a pointer button."""
+
+    button: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDown:
+    """Press the keys of a chord in order."""
+
+    chord: Chord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUp:
+    """Release the keys of a chord in reverse order."""
+
+    chord: Chord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeCharacters:
+    """Type text, its line ends already normalised to line feeds."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Let time pass, in seconds."""
+
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Capture a region of native pixels."""
+
+    region: Rect
+
+
+Step = MoveTo | Press | Release | KeyDown | KeyUp | TypeCharacters | Pause | Look
+
+
+class Effect(StrEnum):
+    """What an action may do to the screen, which says how long to wait before looking."""
+
+    NONE = "none"
+    ECHO = "echo"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAction:
+    """
+    One action, ready to be performed.
+
+    ``point`` is where it ends, in the model's frame; None with ``at_pointer`` set means
+    wherever the pointer is then.
+    """
+
+    action: str
+    steps: tuple[Step, ...]
+    phrase: str
+    effect: Effect = Effect.NONE
+    point: ModelPoint | None = None
+    preposition: str = "at"
+    at_pointer: bool = False
+
+
+def plan_call(call: ComputerCall, scale: Scale) -> tuple[PlannedAction, ...]:
+    """
+    Plan every action of a call.
+
+    Raises:
+        Refused: the first action that can't be done; the sentence names its number when
+            there are several.
+    """
+    planned = []
+    for number, action in enumerate(call.actions, 1):
+        try:
+            planned.append(plan_action(action, scale))
+        except Refused as exc:
+            if len(call.actions) > 1:
+                message = f"action {number} of {len(call.actions)} ({action.action}): {exc}; nothing was done"
+                exc.args = (message,)
+            raise
+    return tuple(planned)
+
+
+def plan_action(action: Action, scale: Scale) -> PlannedAction:
+    """
+    Plan one action.
+
+    Raises:
+        OutOfBounds: a coordinate or region leaves the model's frame.
+        UnknownKey: a chord can't be parsed.
+        InvalidAction: text that no keyboard can type, or an empty region.
+    """
+    match action:
+        case MouseMove() | Click() | MouseButtonEdge() | LeftClickDrag() | Drag() | Scroll():
+            return _plan_pointer(action, scale)
+        case Key() | HoldKey() | KeyEdge() | TypeText():
+            return _plan_keyboard(action)
+        case ScreenshotAction():
+            return PlannedAction(action=action.action, steps=(), phrase="Took a screenshot")
+        case Zoom():
+            region = scale.region_to_native(*action.region)
+            phrase = f"Zoomed into {list(action.region)}"
+            return PlannedAction(action=action.action, steps=(Look(region=region),), phrase=phrase)
+        case CursorPosition():
+            return PlannedAction(action=action.action, steps=(), phrase="", at_pointer=True)
+        case Wait():
+            pause = Pause(duration_s=action.duration_ms / 1_000)
+            return PlannedAction(
+                action=action.action, steps=(pause,), phrase=f"Waited {pause.duration_s:g} s"
+            )
+        case _:
+            assert_never(action)
+
+
+def render_output(planned: PlannedAction, place: ModelPoint | None) -> str:
+    """Sentence for the model; *place* is in its frame."""
+    if planned.action == "cursor_position" and place is not None:
+        return f"x={place.x},y={place.y}"
+    return (
+        f"{planned.phrase}."
+        if place is None
+        else f"{planned.phrase} {planned.preposition} ({place.x}, {place.y})."
+    )
+
+
+def _plan_pointer(
+    action: MouseMove | Click | MouseButtonEdge | LeftClickDrag | Drag | Scroll, scale: Scale
+) -> PlannedAction:
+    match action:
+        case MouseMove():
+            model = _model(action.coordinate)
+            steps = (MoveTo(point=scale.to_native(model)),)
+            return PlannedAction(
+                action=action.action,
+                steps=steps,
+                phrase="Moved the pointer",
+                effect=Effect.ECHO,
+                point=model,
+                preposition="to",
+            )
+        case Click():
+            return _plan_click(action, scale)
+        case MouseButtonEdge():
+            is_press = action.action == "left_mouse_down"
+            edge: Step = Press(button=1) if is_press else Release(button=1)
+            phrase = "Pressed the left button" if is_press else "Released the left button"
+            return _at(
+                action.action, action.coordinate, scale, steps=(edge,), phrase=phrase, effect=Effect.ECHO
+            )
+        case Scroll():
+            return _plan_scroll(action, scale)
+        case LeftClickDrag():
+            start = () if action.start_coordinate is None else (action.start_coordinate,)
+            path = (*start, action.coordinate)
+            return _plan_drag(action.action, path, 1, action.modifiers, scale)
+        case Drag():
+            return _plan_drag(action.action, action.path, BUTTONS[action.button], action.modifiers, scale)
+
+
+def _plan_click(action: Click, scale: Scale) -> PlannedAction:
+    name, times, phrase = CLICKS[action.action]
+    button = BUTTONS[name]
+    clicks: tuple[Step, ...] = (Press(button=button), Release(button=button)) * times
+    if action.modifiers:
+        phrase = f"{phrase} with {action.modifiers}"
+    return _at(
+        action.action,
+        action.coordinate,
+        scale,
+        steps=_with_modifiers(action.modifiers, clicks),
+        phrase=phrase,
+        effect=Effect.START,
+    )
+
+
+def _plan_scroll(action: Scroll, scale: Scale) -> PlannedAction:
+    button = WHEEL[action.scroll_direction]
+    notches: tuple[Step, ...] = (Press(button=button), Release(button=button)) * action.scroll_amount
+    return _at(
+        action.action,
+        action.coordinate,
+        scale,
+        steps=_with_modifiers(action.modifiers, notches),
+        phrase=f"Scrolled {action.scroll_direction} by {action.scroll_amount}",
+        effect=Effect.ECHO,
+    )
+
+
+def _plan_drag(
+    name: str, path: tuple[WireCoordinate, ...], button: int, modifiers: str | None, scale: Scale
+) -> PlannedAction:
+    models = [_model(coordinate) for coordinate in path]
+    points = [scale.to_native(model) for model in models]
+    pause = Pause(duration_s=DRAG_PAUSE_S)
+    lead: list[Step] = []
+    if len(points) > 1:
+        lead.append(MoveTo(point=points[0]))
+    motion: list[Step] = [Press(button=button), pause]
+    for start, end in itertools.pairwise(points):
+        motion.extend(_line(start, end))
+    if len(points) == 1:
+        motion.append(MoveTo(point=points[0]))
+    motion.extend((pause, Release(button=button)))
+    steps = (*lead, *_with_modifiers(modifiers, tuple(motion)))
+    return PlannedAction(
+        action=name, steps=steps, phrase="Dragged", effect=Effect.START, point=models[-1], preposition="to"
+    )
+
+
+def _line(start: Point, end: Point) -> list[Step]:
+    distance = max(abs(end.x - start.x), abs(end.y - start.y))
+    strides = max(1, min(DRAG_STRIDES, distance // DRAG_STRIDE))
+    return [
+        MoveTo(
+            point=Point(
+                x=start.x + (end.x - start.x) * part // strides,
+                y=start.y + (end.y - start.y) * part // strides,
+            )
+        )
+        for part in range(1, strides + 1)
+    ]
+
+
+def _at(
+    name: str,
+    coordinate: WireCoordinate | None,
+    scale: Scale,
+    *,
+    steps: tuple[Step, ...],
+    phrase: str,
+    effect: Effect,
+) -> PlannedAction:
+    if coordinate is None:
+        return PlannedAction(action=name, steps=steps, phrase=phrase, effect=effect, at_pointer=True)
+    model = _model(coordinate)
+    moved = (MoveTo(point=scale.to_native(model)), *steps)
+    return PlannedAction(action=name, steps=moved, phrase=phrase, effect=effect, point=model)
+
+
+def _with_modifiers(modifiers: str | None, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    if modifiers is None:
+        return steps
+    chord = parse_chord(modifiers)
+    return (KeyDown(chord=chord), *steps, KeyUp(chord=chord))
+
+
+def _plan_keyboard(action: Key | HoldKey | KeyEdge | TypeText) -> PlannedAction:
+    if isinstance(action, TypeText):
+        return _plan_text(action)
+    chord = parse_chord(action.text)
+    effect = Effect.START if chord.is_command else Effect.ECHO
+    down, up = KeyDown(chord=chord), KeyUp(chord=chord)
+    steps: tuple[Step, ...]
+    match action:
+        case Key():
+            steps, phrase = (down, up), f"Pressed {chord.text}"
+        case HoldKey():
+            pause = Pause(duration_s=action.duration_ms / 1_000)
+            steps, phrase = (down, pause, up), f"Held {chord.text} for {pause.duration_s:g} s"
+        case KeyEdge(action="key_down"):
+            steps, phrase = (down,), f"{chord.text} is down"
+        case _:
+            steps, phrase = (up,), f"{chord.text} is up"
+    return PlannedAction(action=action.action, steps=steps, phrase=phrase, effect=effect)
+
+
+def _plan_text(action: TypeText) -> PlannedAction:
+    for offset, character in enumerate(action.text):
+        if not _is_typable(character):
+            msg = (
+                f"character {offset} of the text (U+{ord(character):04X}) can't be typed; use the key action"
+            )
+            raise InvalidAction(msg)
+    text = action.text.replace("\r\n", "\n").replace("\r", "\n")
+    effect = Effect.START if "\n" in text else Effect.ECHO
+    plural = "" if len(action.text) == 1 else "s"
+    return PlannedAction(
+        action=action.action,
+        steps=(TypeCharacters(text=text),),
+        phrase=f"Typed {len(action.text)} character{plural}",
+        effect=effect,
+    )
+
+
+def _is_typable(character: str) -> bool:
+    code = ord(character)
+    is_control = code < 0x20 or 0x7F <= code < 0xA0
+    return character in "\n\r\t" or not (is_control or 0xD800 <= code <= 0xDFFF)
+
+
+def _model(coordinate: WireCoordinate) -> ModelPoint:
+    return ModelPoint(x=coordinate[0], y=coordinate[1])

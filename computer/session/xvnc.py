@@ -1,0 +1,233 @@
+"""
+Our own desktop: Xvnc and openbox from the distribution.
+
+Viewers come by a Unix socket (0600) and X clients by another with a cookie; no TCP port and
+no abstract socket is open. The display number is taken by the X server's own lock file, which
+it makes atomically, so two sessions never share one.
+"""
+
+import asyncio
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from computer.display.x11 import paint_root, wait_window_manager
+from computer.errors import ComputerError, DisplayLost, StartFailed
+from computer.session.cookie import create_cookie, write_authority
+from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
+from computer.session.process import Child, ProcessWatch, find_program, read_tail
+from computer.session.settings import SessionSettings
+from computer.session.sockets import free_displays, make_socket_directory, remove_leftovers
+from computer.shielding import finish
+
+__all__ = ["XvncBackend", "XvncDesktop"]
+
+# Servers started before giving up, each because another took the number in the same moment.
+MAX_ATTEMPTS = 10
+# Seconds: for the greeting of Xvnc (80 ms usually, 500 on a cold disk), and between two looks.
+START_LIMIT_S = 15.0
+POLL_S = 0.01
+MANAGER_LIMIT_S = 10.0
+TAKEN = (
+    "already active",
+    "already running",
+    "Cannot establish any listening sockets",
+    "could not create lock",
+)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+
+
+class XvncBackend:
+    """Starts Xvnc, then openbox."""
+
+    name = "xvnc"
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self._settings = settings
+
+    async def start(self, environment: Mapping[str, str]) -> "XvncDesktop":
+        """
+        Start both and wait until each answers.
+
+        Raises:
+            StartFailed: a program is missing, or ends or stays silent; carries its log.
+        """
+        find_program("Xvnc", "tigervnc-standalone-server", environment)
+        find_program("openbox", "openbox", environment)
+        find_program("xterm", "xterm", environment)
+        desktop = XvncDesktop(self._settings)
+        try:
+            await self._start_server(desktop, environment)
+            await asyncio.to_thread(paint_root, desktop.display, desktop.cookie, BACKGROUND)
+            await self._start_manager(desktop, environment)
+        except ComputerError as exc:
+            await finish(desktop.stop())
+            if isinstance(exc, StartFailed):
+                raise
+            msg = f"Xvnc came up but does not answer: {exc}"
+            raise StartFailed(msg, log_tail=read_tail(desktop.log("xvnc"))) from exc
+        except asyncio.CancelledError:
+            await finish(desktop.stop())
+            raise
+        return desktop
+
+    async def _start_server(self, desktop: "XvncDesktop", environment: Mapping[str, str]) -> None:
+        make_socket_directory()
+        rotate(desktop.log("xvnc"))
+        numbers = free_displays()
+        for _ in range(MAX_ATTEMPTS):
+            number = next(numbers, None)
+            if number is None:
+                break
+            desktop.take_number(number)
+            server = Child(self._argv(desktop), environment=environment, log=desktop.log("xvnc"))
+            desktop.members["xvnc"] = server
+            if await self._wait_greeting(server):
+                return
+            await server.stop()
+            del desktop.members["xvnc"]
+            tail = read_tail(desktop.log("xvnc"))
+            if not any(sign in tail for sign in TAKEN):
+                msg = f"Xvnc ended at once with status {server.returncode}"
+                raise StartFailed(msg, log_tail=tail)
+        msg = "no free display number"
+        raise StartFailed(msg, log_tail=read_tail(desktop.log("xvnc")))
+
+    def _argv(self, desktop: "XvncDesktop") -> list[str]:
+        settings = self._settings
+        # fmt: off
+        return [
+            "Xvnc", desktop.display,
+            "-geometry", settings.geometry, "-depth", "24", "-dpi", str(settings.dpi),
+            "-rfbport", "-1", "-rfbunixpath", str(settings.rfb_socket), "-rfbunixmode", "0600",
+            "-SecurityTypes", "None", "-auth", str(desktop.authority),
+            "-nolisten", "tcp", "-nolisten", "local", "-noreset",
+            # A viewer must neither throw others out nor resize the desktop under the model's feet.
+            "-AlwaysShared", "-AcceptSetDesktopSize=0",
+            # Xvnc counts handshakes that a relay has not finished, and then refuses everybody.
+            "-BlacklistThreshold=1000000",
+            "-desktop", settings.name, "-s", "0", "-dpms",
+        ]
+        # fmt: on
+
+    async def _wait_greeting(self, server: ProcessWatch) -> bool:
+        """Wait for RFB's first bytes; False when the server ended instead."""
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                while server.is_alive:
+                    if await read_greeting(self._settings.rfb_socket):
+                        return True
+                    await server.wait_within(POLL_S)
+        except TimeoutError as exc:
+            tail = read_tail(self._settings.runtime_dir / "xvnc.log")
+            msg = f"Xvnc did not greet within {START_LIMIT_S:g} s"
+            raise StartFailed(msg, log_tail=tail) from exc
+        return False
+
+    async def _start_manager(self, desktop: "XvncDesktop", environment: Mapping[str, str]) -> None:
+        variables = {**environment, **desktop.environment}
+        rc = write_openbox_files(self._settings.runtime_dir, environment)
+        log = desktop.log("openbox")
+        rotate(log)
+        argv = ["openbox", "--sm-disable", "--config-file", str(rc)]
+        manager = Child(argv, environment=variables, log=log)
+        desktop.members["openbox"] = manager
+        answer = asyncio.to_thread(wait_window_manager, desktop.display, desktop.cookie, MANAGER_LIMIT_S)
+        if not await answer or not manager.is_alive:
+            msg = "openbox did not come up"
+            raise StartFailed(msg, log_tail=read_tail(log))
+
+
+class XvncDesktop:
+    """A running Xvnc with openbox."""
+
+    def __init__(self, settings: SessionSettings) -> None:
+        self._settings = settings
+        self._number = -1
+        self.cookie = create_cookie()
+        self.authority = settings.runtime_dir / "Xauthority"
+        self.members: dict[str, ProcessWatch] = {}
+
+    @property
+    def display(self) -> str:
+        """X display."""
+        return f":{self._number}"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """DISPLAY and XAUTHORITY."""
+        return {"DISPLAY": self.display, "XAUTHORITY": str(self.authority)}
+
+    def log(self, member: str) -> Path:
+        """Log file of a member."""
+        return self._settings.runtime_dir / f"{member}.log"
+
+    def take_number(self, number: int) -> None:
+        """Aim at a display number and write the authority file for it."""
+        self._number = number
+        write_authority(self.authority, number, self.cookie)
+
+    async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect by the Unix socket."""
+        try:
+            return await asyncio.open_unix_connection(self._settings.rfb_socket)
+        except OSError as exc:
+            msg = f"Xvnc takes no viewer: {exc}"
+            raise DisplayLost(msg) from exc
+
+    async def stop(self) -> None:
+        """Stop both; remove what they leave when they were killed."""
+        server = self.members.get("xvnc")
+        # Together: a manager that is busy with a changed keyboard hears of its end through the server.
+        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        self.members.clear()
+        if server is not None:
+            remove_leftovers(self._number, server.pid)
+        self._settings.rfb_socket.unlink(missing_ok=True)
+        self.authority.unlink(missing_ok=True)
+
+
+async def read_greeting(path: Path) -> bool:
+    """Whether an RFB server greets on this socket."""
+    try:
+        reader, writer = await asyncio.open_unix_connection(path)
+    except OSError:
+        return False
+    try:
+        return (await reader.readexactly(12)).startswith(b"RFB 003.")
+    except (OSError, asyncio.IncompleteReadError):
+        return False
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+def write_openbox_files(directory: Path, environment: Mapping[str, str]) -> Path:
+    """Write configuration, menu and scripts; returns the path of the configuration."""
+    path = environment.get("PATH")
+    # Scripts are run by sh, not by themselves: runtime directories are often mounted noexec.
+    terminal = directory / "terminal.sh"
+    terminal.write_text(render_terminal(has_bash=shutil.which("bash", path=path) is not None))
+    open_terminal = shlex.join(["sh", str(terminal)])
+    program = next((found for name in BROWSERS if (found := shutil.which(name, path=path))), None)
+    open_browser = None
+    if program is not None:
+        browser = directory / "browser.sh"
+        profile = str(directory / "browser-profile")
+        browser.write_text(render_browser(program=program, profile=profile, is_root=os.geteuid() == 0))
+        open_browser = shlex.join(["sh", str(browser)])
+    menu = directory / "menu.xml"
+    menu.write_text(render_menu(terminal=open_terminal, browser=open_browser))
+    rc = directory / "rc.xml"
+    rc.write_text(render_rc(terminal=open_terminal, menu=str(menu)))
+    return rc
+
+
+def rotate(log: Path) -> None:
+    """Keep the log of the last run beside the new one: it tells why that run ended."""
+    with suppress(FileNotFoundError):
+        log.rename(log.with_suffix(".log.old"))

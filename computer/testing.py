@@ -1,0 +1,162 @@
+"""
+A display without a server, for tests.
+
+``FakeDisplay`` passes the same contract suite as the real one. Only tests import this.
+"""
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+
+from computer.display import Patience, Settled
+from computer.errors import DisplayClosed, DisplayLost, InvalidAction, OutOfBounds
+from computer.geometry import Point, Size
+from computer.keys import Chord, Keysym
+from computer.pixels import Framebuffer
+
+__all__ = ["FakeDisplay"]
+
+
+class FakeDisplay:
+    """
+    Records what is done to it.
+
+    Attributes:
+        events: ``("press", 1)``, ``("key_down", "ctrl+l")``, ``("type", "abc")``, in order.
+        pixels: what ``capture`` copies; tests may paint on it.
+        burst: characters that are typed in one go.
+        refuse_text: typing this character raises InvalidAction.
+        is_restless: the screen never comes to rest.
+        hang: while set, ``capture`` blocks until ``abort``.
+        entered: set when a capture has begun to hang.
+    """
+
+    def __init__(self, size: Size | None = None) -> None:
+        self._size = size or Size(width=1280, height=800)
+        self.events: list[tuple[str, object]] = []
+        self.pixels: Framebuffer = np.zeros((self._size.height, self._size.width, 4), np.uint8)
+        self.burst = 4
+        self.refuse_text = ""
+        self.is_restless = False
+        self.hang = False
+        self.entered = threading.Event()
+        self.is_closed = False
+        self._aborted = threading.Event()
+        self._pointer = Point(x=0, y=0)
+        self._buttons: dict[int, None] = {}
+        self._keys: dict[Keysym, None] = {}
+        self._has_changed = False
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Buttons and keysyms that are down."""
+        return (*self._buttons, *self._keys)
+
+    def size(self) -> Size:
+        """Size that the test gave."""
+        self._check()
+        return self._size
+
+    def capture(self) -> Framebuffer:
+        """Copy of ``pixels``."""
+        self._check()
+        if self.hang:
+            self.entered.set()
+            self._aborted.wait()
+            self._check()
+        return self.pixels.copy()
+
+    def pointer(self) -> Point:
+        """Where it was moved last."""
+        self._check()
+        return self._pointer
+
+    def move_pointer(self, point: Point) -> None:
+        """Record a move."""
+        self._check()
+        if not (0 <= point.x < self._size.width and 0 <= point.y < self._size.height):
+            msg = f"({point.x}, {point.y}) is outside the {self._size} screen"
+            raise OutOfBounds(msg)
+        self._pointer = point
+        self._record("move", (point.x, point.y))
+
+    def press_button(self, button: int) -> None:
+        """Record a press."""
+        self._check()
+        if button not in self._buttons:
+            self._buttons[button] = None
+            self._record("press", button)
+
+    def release_button(self, button: int) -> None:
+        """Record a release."""
+        self._check()
+        if button in self._buttons:
+            del self._buttons[button]
+            self._record("release", button)
+
+    def press_chord(self, chord: Chord) -> None:
+        """Record keys going down."""
+        self._check()
+        self._keys |= dict.fromkeys(chord.keysyms)
+        self._record("key_down", chord.text)
+
+    def release_chord(self, chord: Chord) -> None:
+        """Record keys going up."""
+        self._check()
+        for keysym in chord.keysyms:
+            self._keys.pop(keysym, None)
+        self._record("key_up", chord.text)
+
+    def type_text(self, text: str) -> Iterator[int]:
+        """Record bursts of ``burst`` characters."""
+        self._check()
+        if self.refuse_text and self.refuse_text in text:
+            msg = f"character {text.index(self.refuse_text)} of the text is not on the keyboard layout"
+            raise InvalidAction(msg)
+        for start in range(0, len(text), self.burst):
+            self._check()
+            part = text[start : start + self.burst]
+            self._record("type", part)
+            yield start + len(part)
+
+    def release_all(self) -> None:
+        """Record the end of everything that is held."""
+        self._check()
+        if self.held:
+            self._buttons.clear()
+            self._keys.clear()
+            self._record("release_all", None)
+
+    def mark(self) -> None:
+        """Forget changes."""
+        self._check()
+        self._has_changed = False
+
+    def wait_settled(self, patience: Patience) -> Settled:
+        """Come to rest at once, unless ``is_restless``."""
+        self._check()
+        self._record("settle", patience.first_change_s)
+        return Settled(changed=self._has_changed, is_settled=not self.is_restless)
+
+    def close(self) -> None:
+        """Release and close."""
+        self.is_closed = True
+        self._buttons.clear()
+        self._keys.clear()
+
+    def abort(self) -> None:
+        """End a hanging capture."""
+        self._aborted.set()
+
+    def _record(self, kind: str, detail: object) -> None:
+        self.events.append((kind, detail))
+        self._has_changed = self._has_changed or kind != "settle"
+
+    def _check(self) -> None:
+        if self.is_closed:
+            msg = "the display was closed"
+            raise DisplayClosed(msg)
+        if self._aborted.is_set():
+            msg = "the display was aborted"
+            raise DisplayLost(msg)

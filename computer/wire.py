@@ -1,0 +1,267 @@
+"""
+Canonical desktop actions and their results, as JSON.
+
+Owns the one vocabulary that every vendor's computer tool is mapped to. Knows
+no vendor, no display and no I/O. Coordinates are ``[x, y]`` pixels, origin top
+left, in the frame named by ``ComputerCall.model_size`` (native pixels when that
+is absent). ``[0, 0]`` is a place; an absent coordinate means "at the pointer".
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter
+
+__all__ = [
+    "MAX_ACTIONS",
+    "MAX_DURATION_MS",
+    "MAX_SCROLL_NOTCHES",
+    "MAX_TEXT_CHARACTERS",
+    "Action",
+    "ActionReport",
+    "Click",
+    "ClickAction",
+    "ComputerCall",
+    "ComputerResult",
+    "CursorPosition",
+    "DesktopState",
+    "DesktopStatus",
+    "Drag",
+    "HoldKey",
+    "Key",
+    "KeyEdge",
+    "LeftClickDrag",
+    "MouseButtonEdge",
+    "MouseMove",
+    "ScreenshotAction",
+    "ScreenshotData",
+    "Scroll",
+    "ScrollDirection",
+    "Size",
+    "TypeText",
+    "Wait",
+    "WireCoordinate",
+    "Zoom",
+    "action_adapter",
+]
+
+# Actions in one call. Vendors batch a handful; more than this is a runaway model.
+MAX_ACTIONS = 100
+# Milliseconds. Vendors quote 300 s as the longest hold or wait.
+MAX_DURATION_MS = 300_000
+# Wheel notches in one scroll. A screen is about 10; 100 reaches any list's end.
+MAX_SCROLL_NOTCHES = 100
+# Characters in one type action; longer text belongs into a file.
+MAX_TEXT_CHARACTERS = 100_000
+
+WireCoordinate = tuple[StrictInt, StrictInt]
+Size = tuple[Annotated[int, Field(ge=1, le=32_767)], Annotated[int, Field(ge=1, le=32_767)]]
+ScrollDirection = Literal["up", "down", "left", "right"]
+ClickAction = Literal[
+    "left_click",
+    "right_click",
+    "middle_click",
+    "back_click",
+    "forward_click",
+    "double_click",
+    "triple_click",
+]
+KeyText = Annotated[str, Field(min_length=1, max_length=200)]
+DurationMs = Annotated[int, Field(ge=0, le=MAX_DURATION_MS)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScreenshotAction(_Frozen):
+    """Look at the screen."""
+
+    action: Literal["screenshot"] = "screenshot"
+
+
+class Zoom(_Frozen):
+    """Look at a region, cropped from native pixels. Never moves the coordinate frame."""
+
+    action: Literal["zoom"] = "zoom"
+    region: tuple[StrictInt, StrictInt, StrictInt, StrictInt] = Field(
+        description="[x1, y1, x2, y2]; right and bottom edges are exclusive."
+    )
+
+
+class CursorPosition(_Frozen):
+    """Where the pointer is."""
+
+    action: Literal["cursor_position"] = "cursor_position"
+
+
+class MouseMove(_Frozen):
+    """Move the pointer."""
+
+    action: Literal["mouse_move"] = "mouse_move"
+    coordinate: WireCoordinate
+
+
+class Click(_Frozen):
+    """Click one to three times, with modifiers held."""
+
+    action: ClickAction
+    coordinate: WireCoordinate | None = None
+    modifiers: KeyText | None = Field(default=None, description='Keys held meanwhile, "ctrl+shift".')
+
+
+class MouseButtonEdge(_Frozen):
+    """Press or release the left button."""
+
+    action: Literal["left_mouse_down", "left_mouse_up"]
+    coordinate: WireCoordinate | None = None
+
+
+class LeftClickDrag(_Frozen):
+    """Drag with the left button from one point (or the pointer) to another."""
+
+    action: Literal["left_click_drag"] = "left_click_drag"
+    start_coordinate: WireCoordinate | None = None
+    coordinate: WireCoordinate
+    modifiers: KeyText | None = None
+
+
+class Drag(_Frozen):
+    """Drag along a path."""
+
+    action: Literal["drag"] = "drag"
+    path: tuple[WireCoordinate, ...] = Field(min_length=2, max_length=1_000)
+    button: Literal["left", "middle", "right"] = "left"
+    modifiers: KeyText | None = None
+
+
+class Scroll(_Frozen):
+    """Turn the wheel by notches."""
+
+    action: Literal["scroll"] = "scroll"
+    coordinate: WireCoordinate | None = None
+    scroll_direction: ScrollDirection = "down"
+    scroll_amount: Annotated[int, Field(ge=0, le=MAX_SCROLL_NOTCHES)] = 3
+    modifiers: KeyText | None = None
+
+
+class Key(_Frozen):
+    """Press and release one chord ("ctrl+l", "Return")."""
+
+    action: Literal["key"] = "key"
+    text: KeyText
+
+
+class HoldKey(_Frozen):
+    """Hold a chord for a while."""
+
+    action: Literal["hold_key"] = "hold_key"
+    text: KeyText
+    duration_ms: DurationMs = 1_000
+
+
+class KeyEdge(_Frozen):
+    """Press or release a chord and leave it so."""
+
+    action: Literal["key_down", "key_up"]
+    text: KeyText
+
+
+class TypeText(_Frozen):
+    """Type text exactly; a newline is Return, a tab is Tab."""
+
+    action: Literal["type"] = "type"
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
+
+
+class Wait(_Frozen):
+    """Let time pass."""
+
+    action: Literal["wait"] = "wait"
+    duration_ms: DurationMs = 1_000
+
+
+Action = Annotated[
+    ScreenshotAction
+    | Zoom
+    | CursorPosition
+    | MouseMove
+    | Click
+    | MouseButtonEdge
+    | LeftClickDrag
+    | Drag
+    | Scroll
+    | Key
+    | HoldKey
+    | KeyEdge
+    | TypeText
+    | Wait,
+    Field(discriminator="action"),
+]
+action_adapter: TypeAdapter[Action] = TypeAdapter(Action)
+
+
+class ComputerCall(_Frozen):
+    """
+    Arguments of the ``computer`` tool: actions performed in order.
+
+    The first failure stops the rest. One screenshot is taken at the end.
+    """
+
+    actions: tuple[Action, ...] = Field(min_length=1, max_length=MAX_ACTIONS)
+    model_size: Size | None = Field(
+        default=None, description="Frame of the coordinates and size of the picture; native if absent."
+    )
+    screenshot: bool = Field(default=True, description="Take a screenshot after the last action.")
+
+
+class ActionReport(_Frozen):
+    """What one action did."""
+
+    action: str
+    output: str = Field(description="One sentence for the model, in its own coordinate frame.")
+    native_point: WireCoordinate | None = Field(
+        default=None, description="Where it happened, in native pixels."
+    )
+    warning: str | None = Field(default=None, description="Set when the effect was not confirmed.")
+
+
+class ScreenshotData(_Frozen):
+    """An encoded picture of the framebuffer at one instant."""
+
+    media_type: Literal["image/png", "image/jpeg", "image/webp"] = "image/png"
+    data: str = Field(description="base64")
+    model_size: Size
+    native_size: Size
+    taken_at: datetime
+
+
+class ComputerResult(_Frozen):
+    """
+    Result of the ``computer`` tool.
+
+    ``error`` is set when an action failed; ``reports`` then holds those that
+    were done before it, and ``screenshot`` shows the screen as it is now.
+    """
+
+    reports: tuple[ActionReport, ...] = ()
+    screenshot: ScreenshotData | None = None
+    error: str | None = None
+    error_code: str | None = None
+
+
+DesktopState = Literal["stopped", "starting", "running", "failed"]
+
+
+class DesktopStatus(_Frozen):
+    """One desktop session, as ``agentd desktop status`` shows it."""
+
+    name: str
+    state: DesktopState
+    display: str | None = Field(default=None, description='X display, ":10"; null while stopped.')
+    backend: str = Field(description="xvnc or portabledesktop")
+    geometry: str = Field(description="WIDTHxHEIGHT, native pixels")
+    pids: dict[str, int] = Field(default_factory=dict, description="role to process id")
+    viewers: int = 0
+    control: str | None = Field(default=None, description="who holds input; null when nobody does")
+    error: str | None = None

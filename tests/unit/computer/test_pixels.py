@@ -1,0 +1,114 @@
+"""Encoding, scaling and drawing."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from computer import pixels
+from computer.errors import OutOfBounds
+from computer.geometry import Point, Rect, Size
+from computer.pixels import Cursor, Framebuffer
+
+
+def _flat(height: int, width: int) -> Framebuffer:
+    frame = np.full((height, width, 4), 200, np.uint8)
+    frame[::7, ::3] = (10, 20, 30, 0)
+    return frame
+
+
+def _photo(height: int, width: int) -> Framebuffer:
+    rng = np.random.default_rng(1)
+    y, x = np.mgrid[0:height, 0:width]
+    smooth = 90 + 40 * np.sin(x / 90) + 40 * np.cos(y / 70)
+    return np.asarray(smooth[..., None] + rng.normal(0, 3, (height, width, 4)), np.uint8)
+
+
+def _decode(png: bytes) -> Framebuffer:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+@pytest.mark.parametrize("make", [_flat, _photo])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (8, 8), (333, 201)])
+@pytest.mark.parametrize("encode", [pixels.encode_png, pixels.encode_png_pillow])
+def test_png_decodes_to_the_same_pixels(make: object, shape: tuple[int, int], encode: object) -> None:
+    """Ours: no loss, whatever the filter, the size or the encoder."""
+    rgb = pixels.to_rgb(make(*shape))  # type: ignore[operator]
+
+    assert np.array_equal(rgb, _decode(encode(rgb)))  # type: ignore[operator]
+
+
+def test_png_is_about_as_small_as_pillows() -> None:
+    """Ours: the quick encoder costs no upload time."""
+    for frame in (_flat(400, 640), _photo(400, 640)):
+        rgb = pixels.to_rgb(frame)
+
+        assert len(pixels.encode_png(rgb)) <= 1.15 * len(pixels.encode_png_pillow(rgb))
+
+
+def test_pillow_encodes_where_isal_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours: no wheel, no difference."""
+    monkeypatch.setattr(pixels, "_load_isal", lambda: None)
+    rgb = pixels.to_rgb(_photo(40, 30))
+
+    assert np.array_equal(rgb, _decode(pixels.encode_png(rgb)))
+
+
+def test_blue_green_red_becomes_red_green_blue() -> None:
+    """X11: pixels are BGRX in memory."""
+    frame = np.zeros((1, 2, 4), np.uint8)
+    frame[0, 1] = (1, 2, 3, 99)
+
+    assert pixels.to_rgb(frame).tolist() == [[[0, 0, 0], [3, 2, 1]]]
+
+
+def test_crop_is_a_copy() -> None:
+    """Ours: a crop never shares memory."""
+    frame = _flat(10, 10)
+    part = pixels.crop(frame, Rect(left=2, top=3, right=5, bottom=4))
+    part[:] = 0
+
+    assert part.shape == (1, 3, 4)
+    assert frame[3, 2:5].all()
+
+
+@pytest.mark.parametrize("area", [(-1, 0, 2, 2), (0, 0, 11, 2), (0, 5, 2, 5), (0, 0, 2, 11)])
+def test_crop_outside_is_refused(area: tuple[int, int, int, int]) -> None:
+    """Ours: a crop is exact or refused."""
+    left, top, right, bottom = area
+
+    with pytest.raises(OutOfBounds):
+        pixels.crop(_flat(10, 10), Rect(left=left, top=top, right=right, bottom=bottom))
+
+
+def test_scaling_gives_the_size_asked_for() -> None:
+    """Ours: model size is exact; the native size costs nothing."""
+    rgb = pixels.to_rgb(_photo(90, 160))
+
+    assert pixels.scale_rgb(rgb, Size(width=64, height=40)).shape == (40, 64, 3)
+    assert pixels.scale_rgb(rgb, Size(width=160, height=90)) is rgb
+
+
+def test_cursor_covers_by_its_opacity() -> None:
+    """XFixes: cursor pixels are premultiplied."""
+    frame = np.full((2, 3, 4), 100, np.uint8)
+    shape = np.array([[[255, 0, 0, 255], [0, 0, 0, 0], [64, 64, 64, 128]]], np.uint8)
+    pixels.blend_cursor(frame, Cursor(pixels=shape, origin=Point(x=0, y=1)))
+
+    assert frame[0].tolist() == [[100] * 4] * 3
+    assert frame[1, :, :3].tolist() == [[255, 0, 0], [100, 100, 100], [113, 113, 113]]
+
+
+@pytest.mark.parametrize(("x", "y", "changed"), [(-1, -1, 1), (9, 9, 1), (-2, 0, 0), (10, 0, 0), (4, 4, 4)])
+def test_cursor_at_an_edge_is_clipped(x: int, y: int, changed: int) -> None:
+    """Ours: a pointer half outside is drawn half."""
+    frame = np.zeros((10, 10, 4), np.uint8)
+    pixels.blend_cursor(frame, Cursor(pixels=np.full((2, 2, 4), 255, np.uint8), origin=Point(x=x, y=y)))
+
+    assert changed == np.count_nonzero(frame[..., 0])
+
+
+def test_base64_is_text() -> None:
+    """Ours: pictures travel as text."""
+    assert pixels.to_base64(b"\xff\x00") == "/wA="

@@ -1,0 +1,98 @@
+/** The middle: the open conversation, or the start screen. */
+
+import {
+  conversation,
+  currentModel,
+  notice,
+  openChatId,
+  desktopShown,
+  openChat,
+  openChatMissing,
+  setDesktopShown,
+} from "../state";
+import type { ChatStatus } from "../wire";
+import { Composer } from "./Composer";
+import { ConversationView } from "./ConversationView";
+import { Icon } from "./icons";
+import { StartScreen } from "./StartScreen";
+import { STATUS_WORDS } from "./StatusDot";
+
+export function ChatPane() {
+  const open = conversation.value;
+  return (
+    <main class="pane chat" aria-label="Conversation">
+      <ChatHeader />
+      {currentModel.value?.rehearsal && (
+        <p class="banner" data-testid="rehearsal-banner">
+          no model key: rehearsal model
+        </p>
+      )}
+      {openChatMissing.value ? (
+        <Missing />
+      ) : open ? (
+        <>
+          <ConversationView key={open.chatId} conversation={open} />
+          {notice.value && (
+            <p class="note error notice" role="alert">
+              {notice.value}
+            </p>
+          )}
+          <Composer key={`c${open.chatId}`} conversation={open} />
+        </>
+      ) : (
+        openChatId.value === null && <StartScreen />
+      )}
+    </main>
+  );
+}
+
+function ChatHeader() {
+  const chat = openChat.value;
+  const open = conversation.value;
+  const status = open?.state.value.status ?? chat?.status ?? null;
+  return (
+    <header class="bar">
+      <h1 title={chat?.title}>
+        {chat ? chat.title || "Untitled" : openChatId.value ? "Chat" : "New chat"}
+      </h1>
+      {open?.connection.value === "reconnecting" && (
+        <span class="pill warn" role="status">
+          reconnecting…
+        </span>
+      )}
+      {open && status && <StatusPill status={status} />}
+      {chat && currentModel.value && (
+        <span class="model-name">{currentModel.value.display_name}</span>
+      )}
+      {!desktopShown.value && (
+        <button
+          type="button"
+          class="button small ghost wide-only"
+          onClick={() => setDesktopShown(true)}
+        >
+          <Icon name="desktop" /> Show desktop
+        </button>
+      )}
+    </header>
+  );
+}
+
+function StatusPill({ status }: { status: ChatStatus }) {
+  return (
+    <span class="pill" role="status">
+      <span class="dot" data-status={status} aria-hidden="true" />
+      <span data-testid="status">{STATUS_WORDS[status]}</span>
+    </span>
+  );
+}
+
+function Missing() {
+  return (
+    <div class="scroller">
+      <div class="start">
+        <h2>This chat does not exist</h2>
+        <p class="lead">It may have been removed, or it belongs to somebody else.</p>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+/** Below the conversation: write, queue, interrupt, stop. */
+
+import { useEffect } from "preact/hooks";
+import type { Conversation } from "../conversation";
+import { sendMessage, stopChat } from "../state";
+import { isBusy } from "../wire";
+import { Icon } from "./icons";
+import { MessageInput } from "./MessageInput";
+
+export function Composer({ conversation }: { conversation: Conversation }) {
+  const { status } = conversation.state.value;
+  const busy = isBusy(status);
+  useEffect(() => {
+    if (!busy) return;
+    const onKeyDown = (event: KeyboardEvent) => {
+      // Esc belongs to an open dialog or an input method first.
+      if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
+      if (document.querySelector("dialog[open]")) return;
+      void stopChat();
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [busy]);
+  return (
+    <MessageInput
+      placeholder={busy ? "Write the next message…" : "Write a message…"}
+      sendLabel={busy ? "Queue message" : "Send message"}
+      onSend={(text, urgent) => sendMessage(text, urgent ? "interrupt" : "queue")}
+    >
+      <p class="keys wide-only">
+        {busy ? (
+          <>
+            <kbd>Enter</kbd> queues, <kbd>Ctrl Enter</kbd> interrupts, <kbd>Esc</kbd> stops
+          </>
+        ) : (
+          <>
+            <kbd>Enter</kbd> sends, <kbd>Shift Enter</kbd> starts a line
+          </>
+        )}
+      </p>
+      {busy && (
+        <button
+          type="button"
+          class="button stop"
+          data-testid="stop"
+          disabled={status === "interrupting"}
+          onClick={() => void stopChat()}
+        >
+          <Icon name="stop" /> Stop
+        </button>
+      )}
+    </MessageInput>
+  );
+}

@@ -1,0 +1,114 @@
+/** The live desktop beside the conversation. */
+
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { DesktopView } from "../desktop";
+import type { DesktopPhase } from "../desktop";
+import { conversation, desktopShown, pane, setDesktopShown } from "../state";
+import { isWide } from "../viewport";
+import { Icon } from "./icons";
+import { RecentSteps } from "./RecentSteps";
+
+const PHASE_WORDS: Record<DesktopPhase, string> = {
+  connecting: "connecting",
+  live: "live",
+  unavailable: "not available",
+  reconnecting: "reconnecting",
+};
+
+export function DesktopPanel() {
+  const visible = isWide.value ? desktopShown.value : pane.value === "desktop";
+  if (!visible) return null;
+  // Only an open chat's desktop is asked for, so that none is started unasked.
+  const chatId = conversation.value?.chatId ?? null;
+  return (
+    <aside class="pane desktop" aria-label="Desktop">
+      {chatId === null ? <NoDesktop /> : <LiveDesktop key={chatId} chatId={chatId} />}
+      {conversation.value && <RecentSteps conversation={conversation.value} />}
+    </aside>
+  );
+}
+
+function HideButton() {
+  return (
+    <button
+      type="button"
+      class="button small ghost wide-only icon-only"
+      aria-label="Hide desktop"
+      title="Hide desktop"
+      onClick={() => setDesktopShown(false)}
+    >
+      <Icon name="hide" />
+    </button>
+  );
+}
+
+function NoDesktop() {
+  return (
+    <>
+      <header class="bar">
+        <h2>Desktop</h2>
+        <HideButton />
+      </header>
+      <div class="screen">
+        <p class="screen-note">
+          <Icon name="desktop" />
+          The live desktop appears here when a chat is open.
+        </p>
+      </div>
+    </>
+  );
+}
+
+function LiveDesktop({ chatId }: { chatId: string }) {
+  const target = useRef<HTMLDivElement>(null);
+  const view = useSignal<DesktopView | null>(null);
+  const screen = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!target.current) return;
+    const opened = new DesktopView(chatId, target.current);
+    view.value = opened;
+    return () => opened.close();
+  }, [chatId]);
+  const status = view.value?.status.value ?? null;
+  const phase = view.value?.phase.value ?? "connecting";
+  useSignalEffect(() => {
+    const size = /^(\d+)x(\d+)/.exec(view.value?.status.value?.geometry ?? "");
+    if (size && screen.current) screen.current.style.aspectRatio = `${size[1]} / ${size[2]}`;
+  });
+  return (
+    <>
+      <header class="bar">
+        <h2>{status ? `Desktop ${status.name}` : "Desktop"}</h2>
+        <span class="pill" role="status">
+          <span class="dot" data-status={phase} aria-hidden="true" />
+          <span data-testid="desktop-state">{PHASE_WORDS[phase]}</span>
+        </span>
+        {status && phase === "live" && (
+          <Facts viewers={status.viewers} geometry={status.geometry} />
+        )}
+        <HideButton />
+      </header>
+      <div class="screen" ref={screen}>
+        <div class="screen-canvas" data-testid="desktop-canvas" data-phase={phase} ref={target} />
+        {phase !== "live" && (
+          <p class="screen-note">
+            <Icon name="desktop" />
+            {view.value?.reason.value ?? "Connecting to the desktop…"}
+          </p>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Facts({ viewers, geometry }: { viewers: number; geometry: string }) {
+  return (
+    <>
+      <span class="fact size">{geometry.replace("x", " × ")}</span>
+      <span class="fact" title="People watching" data-testid="desktop-viewers">
+        <Icon name="eye" /> {viewers} {viewers === 1 ? "viewer" : "viewers"}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,168 @@
+/** What the whole page knows, as signals, and the few moves that change it. */
+
+import { batch, computed, signal } from "@preact/signals";
+import { ApiError, api, socketUrl } from "./api";
+import { findChat, upsertChat } from "./chats";
+import { Conversation } from "./conversation";
+import { EventSocket } from "./socket";
+import type { Chat, Me, WatchEvent } from "./wire";
+
+export type Pane = "chats" | "chat" | "desktop";
+
+export const me = signal<Me | null>(null);
+/** The server has not answered yet at all. */
+export const offline = signal(false);
+/** What went wrong with something that has no place of its own to say so. */
+export const notice = signal<string | null>(null);
+export const chats = signal<readonly Chat[]>([]);
+export const chatsLoaded = signal(false);
+export const listConnected = signal(true);
+export const openChatId = signal<string | null>(null);
+export const openChatMissing = signal(false);
+export const conversation = signal<Conversation | null>(null);
+/** The visible pane on a narrow screen. */
+export const pane = signal<Pane>("chat");
+export const chosenModelId = signal<string | null>(null);
+export const now = signal(Date.now());
+
+const OFFLINE_RETRY_MS = 3_000;
+const DESKTOP_KEY = "desktop-shown";
+export const desktopShown = signal(localStorage.getItem(DESKTOP_KEY) !== "no");
+
+export const openChat = computed(() =>
+  openChatId.value === null ? null : findChat(chats.value, openChatId.value),
+);
+
+/** The model of the open chat, or the one chosen for the next. */
+export const currentModel = computed(() => {
+  const id = openChat.value?.last_model_config_id ?? chosenModelId.value;
+  return me.value?.models.find((model) => model.id === id) ?? null;
+});
+
+export function setDesktopShown(shown: boolean): void {
+  desktopShown.value = shown;
+  localStorage.setItem(DESKTOP_KEY, shown ? "yes" : "no");
+}
+
+/** Loads who we are and follows the list of chats. Tries again while there is no server. */
+export async function start(): Promise<void> {
+  if (!(await loadMe())) {
+    if (offline.value) window.setTimeout(() => void start(), OFFLINE_RETRY_MS);
+    return;
+  }
+  await loadChats();
+  followRoute();
+  window.addEventListener("hashchange", followRoute);
+  window.setInterval(() => (now.value = Date.now()), 30_000);
+  watchChats();
+}
+
+async function loadMe(): Promise<boolean> {
+  try {
+    const loaded = await api.me();
+    batch(() => {
+      me.value = loaded;
+      offline.value = false;
+      chosenModelId.value ??= loaded.default_model_config_id ?? loaded.models[0]?.id ?? null;
+    });
+    return true;
+  } catch (error) {
+    offline.value = !(error instanceof ApiError && error.status === 401);
+    return false;
+  }
+}
+
+async function loadChats(): Promise<void> {
+  try {
+    const loaded = await api.chats();
+    chats.value = loaded.reduce<Chat[]>(upsertChat, []);
+    chatsLoaded.value = true;
+  } catch {
+    listConnected.value = false;
+  }
+}
+
+function watchChats(): void {
+  let first = true;
+  new EventSocket<WatchEvent>(socketUrl("/chats/watch"), {
+    onOpen: () => {
+      listConnected.value = true;
+      // Changes made while nobody listened are only in the list.
+      if (!first || !chatsLoaded.value) void loadChats();
+      first = false;
+    },
+    onEvents: (events) => {
+      chats.value = events
+        .filter((event) => event.type === "chat")
+        .reduce<readonly Chat[]>((list, event) => upsertChat(list, event.chat), chats.value);
+    },
+    onLost: (everOpened) => {
+      listConnected.value = false;
+      // A refused upgrade hides its status; asking again tells an ended login from a lost server.
+      if (!everOpened) void api.me().catch(() => undefined);
+    },
+  });
+}
+
+export const chatHref = (id: string) => `#/chats/${id}`;
+
+function followRoute(): void {
+  const id = /^#\/chats\/([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+  if (id === openChatId.value) return;
+  conversation.value?.close();
+  batch(() => {
+    openChatId.value = id;
+    openChatMissing.value = false;
+    conversation.value = null;
+    notice.value = null;
+    pane.value = "chat";
+    if (id !== null && findChat(chats.value, id)) conversation.value = new Conversation(id);
+  });
+  if (id !== null && conversation.value === null) void openUnlisted(id);
+}
+
+/** Asks for the chat before its stream: a refused stream would not tell that it does not exist. */
+async function openUnlisted(id: string): Promise<void> {
+  let missing = false;
+  try {
+    chats.value = upsertChat(chats.value, await api.chat(id));
+  } catch (error) {
+    missing = error instanceof ApiError && error.status === 404;
+  }
+  if (openChatId.value !== id) return;
+  openChatMissing.value = missing;
+  if (!missing) conversation.value = new Conversation(id);
+}
+
+/** Starts a chat with *text* and opens it. Throws ApiError. */
+export async function createChat(text: string): Promise<void> {
+  const chat = await api.create(text, chosenModelId.value);
+  chats.value = upsertChat(chats.value, chat);
+  location.hash = chatHref(chat.id);
+}
+
+/** Sends *text* to the open chat. Throws ApiError. */
+export async function sendMessage(text: string, busy: "queue" | "interrupt"): Promise<void> {
+  const target = conversation.value;
+  if (!target) return;
+  notice.value = null;
+  const posted = await api.send(target.chatId, text, busy);
+  const messages = posted.messages?.length
+    ? posted.messages
+    : posted.message
+      ? [posted.message]
+      : [];
+  target.posted(messages);
+}
+
+/** Stops the open chat's turn; a turn that has just ended by itself is fine. */
+export async function stopChat(): Promise<void> {
+  const target = conversation.value;
+  if (!target) return;
+  try {
+    chats.value = upsertChat(chats.value, await api.interrupt(target.chatId));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    if (error.status !== 409) notice.value = error.message;
+  }
+}

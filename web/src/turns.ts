@@ -1,0 +1,123 @@
+/** Pure: a conversation's messages, arranged as the turns and blocks that the page draws. */
+
+import type { ConversationState } from "./stream";
+import { isBusy } from "./wire";
+import type { FilePart, Message, Part, ToolCallPart, ToolResultPart } from "./wire";
+
+export type ToolState = "running" | "ok" | "error" | "stopped";
+
+export interface ToolBlock {
+  kind: "tool";
+  key: string;
+  call: ToolCallPart;
+  result: ToolResultPart | null;
+  state: ToolState;
+}
+
+export type Block =
+  | { kind: "text"; key: string; text: string; streaming: boolean }
+  | { kind: "reasoning"; key: string; text: string; streaming: boolean }
+  | { kind: "file"; key: string; file: FilePart }
+  | ToolBlock;
+
+export interface Turn {
+  role: "user" | "assistant";
+  key: string;
+  createdAt: string | null;
+  blocks: Block[];
+}
+
+interface Source {
+  role: Message["role"];
+  key: string;
+  createdAt: string | null;
+  parts: readonly Part[];
+  streaming: boolean;
+}
+
+/** User messages stand alone; what assistant and tools say in between is one turn. */
+export function buildTurns(state: ConversationState): Turn[] {
+  const sources = collectSources(state);
+  const results = indexResults(sources);
+  const calls = new Set<string>();
+  const turns: Turn[] = [];
+  for (const source of sources) {
+    const role = source.role === "user" ? "user" : "assistant";
+    let turn = turns[turns.length - 1];
+    if (role === "user" || turn?.role !== "assistant") {
+      // An answer is keyed by what it answers, so that it stays itself when its preview becomes durable.
+      const key = role === "user" ? source.key : `after-${turn?.key ?? ""}`;
+      turn = { role, key, createdAt: source.createdAt, blocks: [] };
+      turns.push(turn);
+    }
+    turn.blocks.push(...blocksOf(source, results, calls, isBusy(state.status)));
+  }
+  return turns.filter((turn) => turn.blocks.length > 0);
+}
+
+function collectSources(state: ConversationState): Source[] {
+  const sources: Source[] = state.messages
+    .filter((message) => message.role !== "system" && message.visibility !== "model")
+    .map((message) => ({
+      role: message.role,
+      key: `m${message.id}`,
+      createdAt: message.created_at,
+      parts: message.content,
+      streaming: false,
+    }));
+  if (state.preview && state.preview.parts.length > 0) {
+    const { parts } = state.preview;
+    sources.push({ role: "assistant", key: "preview", createdAt: null, parts, streaming: true });
+  }
+  return sources;
+}
+
+function indexResults(sources: readonly Source[]): Map<string, ToolResultPart> {
+  const results = new Map<string, ToolResultPart>();
+  for (const { parts } of sources) {
+    for (const part of parts) {
+      if (part.type === "tool-result") results.set(part.tool_call_id, part);
+    }
+  }
+  return results;
+}
+
+function blocksOf(
+  source: Source,
+  results: ReadonlyMap<string, ToolResultPart>,
+  calls: Set<string>,
+  busy: boolean,
+): Block[] {
+  const blocks: Block[] = [];
+  source.parts.forEach((part, index) => {
+    const key = `${source.key}.${index}`;
+    const isLast = index === source.parts.length - 1;
+    if (part.type === "text" || part.type === "reasoning") {
+      if (part.text.trim() === "") return;
+      blocks.push({ kind: part.type, key, text: part.text, streaming: source.streaming && isLast });
+    } else if (part.type === "file") {
+      blocks.push({ kind: "file", key, file: part });
+    } else if (!calls.has(part.tool_call_id)) {
+      // Keyed by the call, so that an opened card stays open when its preview becomes durable.
+      calls.add(part.tool_call_id);
+      const result = results.get(part.tool_call_id) ?? null;
+      const call: ToolCallPart = part.type === "tool-call" ? part : { ...part, type: "tool-call" };
+      const state = toolState(call, result, busy);
+      blocks.push({ kind: "tool", key: `t${part.tool_call_id}`, call, result, state });
+    }
+  });
+  return blocks;
+}
+
+function toolState(call: ToolCallPart, result: ToolResultPart | null, busy: boolean): ToolState {
+  if (result) return result.is_error ? "error" : "ok";
+  if (call.invalid) return "error";
+  return busy ? "running" : "stopped";
+}
+
+/** The tool blocks of a conversation, oldest first. */
+export function toolBlocks(turns: readonly Turn[]): ToolBlock[] {
+  return turns.flatMap((turn) =>
+    turn.blocks.filter((block): block is ToolBlock => block.kind === "tool"),
+  );
+}

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyConversation } from "../src/stream";
+import { buildTurns, toolBlocks } from "../src/turns";
+import type { ChatStatus, Message, Part } from "../src/wire";
+
+function message(id: number, role: Message["role"], ...content: Part[]): Message {
+  return {
+    id,
+    chat_id: "c",
+    role,
+    content,
+    visibility: "both",
+    created_at: "2026-01-01T00:00:00Z",
+  };
+}
+
+const text = (value: string): Part => ({ type: "text", text: value });
+const call: Part = { type: "tool-call", tool_call_id: "t", tool_name: "execute", args: {} };
+const result = (isError = false): Part => ({
+  type: "tool-result",
+  tool_call_id: "t",
+  tool_name: "execute",
+  result: { output: "x" },
+  is_error: isError,
+});
+
+const turns = (status: ChatStatus, ...messages: Message[]) =>
+  buildTurns({ ...emptyConversation, status, messages });
+const states = (status: ChatStatus, ...messages: Message[]) =>
+  toolBlocks(turns(status, ...messages)).map(({ state }) => state);
+
+test("assistant and tool messages between two user messages are one turn", () => {
+  const built = turns(
+    "waiting",
+    message(1, "user", text("do")),
+    message(2, "assistant", call),
+    message(3, "tool", result()),
+    message(4, "assistant", text("done")),
+    message(5, "user", text("thanks")),
+  );
+
+  assert.deepEqual(
+    built.map((turn) => [turn.role, turn.blocks.length]),
+    [
+      ["user", 1],
+      ["assistant", 2],
+      ["user", 1],
+    ],
+  );
+});
+
+test("a call without a result runs while the chat runs and is stopped afterwards", () => {
+  assert.deepEqual(states("running", message(1, "assistant", call)), ["running"]);
+  assert.deepEqual(states("waiting", message(1, "assistant", call)), ["stopped"]);
+});
+
+test("a result decides whether its call went well", () => {
+  const asked = message(1, "assistant", call);
+
+  assert.deepEqual(states("running", asked, message(2, "tool", result())), ["ok"]);
+  assert.deepEqual(states("running", asked, message(2, "tool", result(true))), ["error"]);
+});
+
+test("system messages and those for the model only are not shown", () => {
+  const hidden: Message = { ...message(2, "user", text("x")), visibility: "model" };
+
+  assert.deepEqual(turns("waiting", message(1, "system", text("x")), hidden), []);
+});
+
+test("only the last part of a preview carries the caret", () => {
+  const preview = { historyVersion: 1, attempt: 1, seq: 2, parts: [text("a"), call, text("b")] };
+  const [turn] = buildTurns({ ...emptyConversation, status: "running", preview });
+
+  assert.deepEqual(
+    turn?.blocks.map((block) => "streaming" in block && block.streaming),
+    [false, false, true],
+  );
+});
