@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from agentd.calls import CallTable
 from agentd.desktops import Desktops
 from agentd.errors import AgentError, OutcomeUnknown
-from agentd.streams import serve_stream
+from agentd.streams import CLOSE_TIMEOUT_S, serve_stream
 from agentd.tools.registry import Registry
 from agentd.wire.content import TextContent, ToolResult
 from agentd.wire.jsonrpc import REFUSED
@@ -39,6 +39,7 @@ from agentd.wire.link import (
     ToolListResult,
 )
 from agentd.wire.peer import Handler, JsonRpcPeer, LinkLost, RpcError
+from computer.errors import ComputerError
 from computer.wire import DesktopStatus
 
 __all__ = ["Link", "websocket_url"]
@@ -95,6 +96,7 @@ class Link:
             max_size=MAX_FRAME_BYTES,
             ping_interval=PING_INTERVAL_S,
             ping_timeout=PING_TIMEOUT_S,
+            close_timeout=CLOSE_TIMEOUT_S,
             compression=None,
             proxy=None,
             process_exception=_is_worth_retrying,
@@ -150,7 +152,7 @@ class Link:
             return Empty()
 
         async def desktop_status(_: dict[str, Any]) -> DesktopStatus:
-            return self._desktops.get().status()
+            return self._desktops.status()
 
         async def open_stream(params: dict[str, Any]) -> Empty:
             return await self._open_stream(StreamOpenParams.model_validate(params))
@@ -183,9 +185,12 @@ class Link:
         session = self._desktops.get(params.desktop)
         reader, writer = await session.connect_rfb()
         url = websocket_url(self._control_url, f"/api/agent/streams/{params.stream_id}")
-        task = asyncio.get_running_loop().create_task(
-            serve_stream(url, self._headers, reader, writer), name=f"stream {params.stream_id}"
-        )
+
+        async def serve() -> None:
+            with self._desktops.viewing(params.desktop):
+                await serve_stream(url, self._headers, reader, writer)
+
+        task = asyncio.get_running_loop().create_task(serve(), name=f"stream {params.stream_id}")
         self._streams.add(task)
         task.add_done_callback(self._streams.discard)
         return Empty()
@@ -204,7 +209,7 @@ def _typed(
     async def wrapped(params: dict[str, Any]) -> Any:  # noqa: ANN401 -- a pydantic model of the handler's
         try:
             return await handler(params)
-        except AgentError as exc:
+        except (AgentError, ComputerError) as exc:
             raise RpcError(REFUSED, str(exc), code=exc.code) from exc
 
     return wrapped

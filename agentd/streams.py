@@ -7,12 +7,14 @@ import structlog
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-__all__ = ["serve_stream"]
+__all__ = ["CLOSE_TIMEOUT_S", "serve_stream"]
 
 # Bytes read at once. Xvnc writes at most 64 KiB pieces; more only adds latency.
 CHUNK_BYTES = 64 * 1024
 # Bytes that may wait in the WebSocket before we stop reading from the desktop.
 WRITE_LIMIT_BYTES = 256 * 1024
+# Seconds for the closing handshake: a control plane that is gone must not hold up a stop.
+CLOSE_TIMEOUT_S = 1
 
 log = structlog.get_logger("agentd.streams")
 
@@ -36,6 +38,7 @@ async def serve_stream(
             proxy=None,
             write_limit=WRITE_LIMIT_BYTES,
             open_timeout=10,
+            close_timeout=CLOSE_TIMEOUT_S,
         ) as websocket:
             await _relay(websocket, reader, writer)
     except (OSError, WebSocketException, TimeoutError) as exc:

@@ -17,7 +17,7 @@ from chatd.datadir import DataDir
 from chatd.errors import Unavailable
 from chatd.provider.catalog import Catalog, ModelSource, rehearsal_sources, sources_from_settings
 from chatd.rehearsal import RehearsalServer, Scenario
-from chatd.routes import auth, chats, desktop, errors, misc, streams
+from chatd.routes import auth, chats, desktop, errors, misc, open_streams, streams
 from chatd.routes.context import SERVICES, SETTINGS
 from chatd.settings import ChatdSettings
 from chatd.store import accounts, catalog_rows
@@ -33,7 +33,7 @@ __all__ = ["ControlPlane", "LocalTokens", "PortInUse", "make_web_app"]
 
 # Bytes of a request body; messages are at most 200,000 characters a part.
 MAX_BODY_BYTES = 8 * 1024 * 1024
-# Seconds that open requests get at shutdown; streams never end by themselves.
+# Seconds that requests in progress get at shutdown; streams are ended at once.
 SHUTDOWN_S = 1.0
 
 # Tokens that a new run replaces; browser sessions outlive it.
@@ -80,6 +80,7 @@ def make_web_app(services: Services) -> web.Application:
     for table in (auth.routes, misc.routes, streams.routes, desktop.routes, chats.routes):
         app.add_routes(table)
     misc.add_page(app)
+    open_streams.track_streams(app)
     return app
 
 
@@ -149,7 +150,8 @@ class ControlPlane:
         return sources + rehearsal_sources(base_url)
 
     async def _listen(self) -> None:
-        runner = web.AppRunner(make_web_app(self.services), shutdown_timeout=SHUTDOWN_S)
+        app = make_web_app(self.services)
+        runner = web.AppRunner(app, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         self._cleanup.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, self.settings.host, self.settings.port)
@@ -162,6 +164,9 @@ class ControlPlane:
             )
             raise PortInUse(msg) from exc
         self.port = runner.addresses[0][1]
+        self._cleanup.push_async_callback(open_streams.end_streams, app, SHUTDOWN_S)
+        # First of all: nobody who is sent away may come back.
+        self._cleanup.push_async_callback(site.stop)
 
     async def issue_local_tokens(self, agent_name: str) -> LocalTokens:
         """Tokens for this machine's user and its workspace *agent_name*; those of earlier runs end."""

@@ -6,6 +6,8 @@ Commands are named by import path, so that a click at the desktop does not wait 
 the model vendors' SDKs to load.
 """
 
+import gc
+
 import cyclopts
 
 from agentd.cli.logs import configure_logging
@@ -43,4 +45,8 @@ for name, text in {
 def main() -> None:
     """Run the command line."""
     configure_logging("warning")
-    app()
+    try:
+        app()
+    finally:
+        # The interpreter's last collection would walk the vendors' SDKs for a second.
+        gc.freeze()

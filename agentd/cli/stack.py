@@ -113,10 +113,9 @@ class Stack:
         settings = self._agentd_settings.model_copy(
             update={"control_url": self.control_plane.url, "agent_token": tokens.agent}
         )
-        daemon = Daemon(settings)
-        await daemon.start()
-        self.daemon = daemon
-        await self._wait_linked(daemon)
+        self.daemon = Daemon(settings)
+        await self.daemon.start()
+        await self._wait_linked(self.daemon)
         self.info = RunInfo(
             url=f"{self.control_plane.url}/login?token={tokens.login}",
             api=f"{self.control_plane.url}/api/experimental",

@@ -1,8 +1,7 @@
 """Local API: desktop sessions."""
 
 import base64
-import json
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,14 +16,17 @@ __all__ = ["DESKTOPS", "OpenRequest", "routes"]
 DESKTOPS: web.AppKey[Desktops] = web.AppKey("desktops", Desktops)
 routes = web.RouteTableDef()
 
+# The kernel ends a string at NUL.
+Argument = Annotated[str, Field(pattern=r"^[^\0]*$")]
+
 
 class OpenRequest(BaseModel):
     """Launch a program inside the desktop session."""
 
     model_config = ConfigDict(extra="forbid")
 
-    argv: list[str] = Field(min_length=1, max_length=1000)
-    cwd: str | None = None
+    argv: list[Argument] = Field(min_length=1, max_length=1000)
+    cwd: Argument | None = None
 
 
 def _session(request: web.Request) -> DesktopSession:
@@ -34,7 +36,7 @@ def _session(request: web.Request) -> DesktopSession:
 async def _json_object(request: web.Request) -> dict[str, Any]:
     try:
         body = await request.json()
-    except (json.JSONDecodeError, UnicodeDecodeError) as exc:
+    except (ValueError, RecursionError) as exc:
         msg = f"the body is not JSON: {exc}"
         raise BadRequest(msg) from exc
     if not isinstance(body, dict):
@@ -51,24 +53,23 @@ async def health(_: web.Request) -> web.Response:
 @routes.get("/api/v0/desktop")
 async def list_desktops(request: web.Request) -> web.Response:
     """Every session's status."""
-    statuses = [session.status().model_dump(mode="json") for session in request.app[DESKTOPS].all()]
+    desktops = request.app[DESKTOPS]
+    statuses = [desktops.status(name).model_dump(mode="json") for name in desktops.names()]
     return web.json_response(statuses)
 
 
 @routes.post("/api/v0/desktop/{name}/up")
 async def up(request: web.Request) -> web.Response:
     """Start the session, unless it runs."""
-    session = _session(request)
-    await session.ensure_running()
-    return web.json_response(session.status().model_dump(mode="json"))
+    await _session(request).ensure_running()
+    return _status_response(request)
 
 
 @routes.post("/api/v0/desktop/{name}/down")
 async def down(request: web.Request) -> web.Response:
     """Stop the session and everything it started; the next need starts it again."""
-    session = _session(request)
-    await session.stop()
-    return web.json_response(session.status().model_dump(mode="json"))
+    await _session(request).stop()
+    return _status_response(request)
 
 
 @routes.get("/api/v0/desktop/{name}/screenshot")
@@ -87,7 +88,7 @@ async def action(request: web.Request) -> web.Response:
     """Perform one canonical action, or a whole ``ComputerCall``."""
     body = await _json_object(request)
     if "actions" not in body:
-        body = {"actions": [body], "screenshot": body.get("action") in {"screenshot", "zoom"}}
+        body = {"actions": [body], "screenshot": body.get("action") in ("screenshot", "zoom")}
     # Validated before the session is touched: a junk body must not start a desktop.
     call = ComputerCall.model_validate(body)
     return _result_response(await _session(request).perform(call))
@@ -99,6 +100,11 @@ async def open_program(request: web.Request) -> web.Response:
     wish = OpenRequest.model_validate(await _json_object(request))
     pid = await _session(request).open(wish.argv, cwd=wish.cwd)
     return web.json_response({"pid": pid})
+
+
+def _status_response(request: web.Request) -> web.Response:
+    status = request.app[DESKTOPS].status(request.match_info["name"])
+    return web.json_response(status.model_dump(mode="json"))
 
 
 def _result_response(result: ComputerResult) -> web.Response:

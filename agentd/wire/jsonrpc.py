@@ -1,7 +1,7 @@
 """JSON-RPC 2.0 messages: parsing and rendering, pure."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
@@ -35,6 +35,9 @@ INTERNAL_ERROR = -32603
 REFUSED = -32000
 BUSY = -32001
 CANCELLED = -32800
+
+# Characters of an error's sentence; it may quote names from the frame.
+MAX_MESSAGE_CHARACTERS = 500
 
 RequestId = StrictInt | StrictStr
 
@@ -83,6 +86,7 @@ class ErrorResponse(_Frame):
 
 
 Frame = Request | Notification | Response | ErrorResponse
+_request_id: TypeAdapter[RequestId] = TypeAdapter(RequestId)
 _request = TypeAdapter(Request)
 _notification = TypeAdapter(Notification)
 _response = TypeAdapter(Response)
@@ -93,6 +97,7 @@ class FrameError(ValueError):
     """A frame that is not JSON-RPC; *body* is the error to answer with."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
+        message = message[:MAX_MESSAGE_CHARACTERS].encode(errors="backslashreplace").decode()
         super().__init__(message)
         self.response = ErrorResponse(id=request_id, error=ErrorBody(code=code, message=message))
 
@@ -107,21 +112,33 @@ def parse_frame(text: str | bytes) -> Frame:
     Source: JSON-RPC 2.0, sections 4 and 5. Batches are not offered.
     """
     try:
-        raw = json.loads(text)
+        raw = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as exc:
         raise FrameError(PARSE_ERROR, f"not JSON: {exc}") from exc
     if not isinstance(raw, dict):
         raise FrameError(INVALID_REQUEST, "a frame is a JSON object")
-    raw_id = raw.get("id")
-    request_id = raw_id if isinstance(raw_id, (int, str)) and not isinstance(raw_id, bool) else None
     try:
         frame: Frame = _adapter_for(raw).validate_python(raw)
     except ValidationError as exc:
         first = exc.errors(include_url=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "frame"
         code = INVALID_PARAMS if where == "params" else INVALID_REQUEST
-        raise FrameError(code, f"{where}: {first['msg']}", request_id) from exc
+        raise FrameError(code, f"{where}: {first['msg']}", _id_of(raw)) from exc
     return frame
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Python reads NaN and Infinity; JSON (RFC 8259, section 6) has neither."""
+    msg = f"{name} is no JSON value"
+    raise ValueError(msg)
+
+
+def _id_of(raw: dict[str, Any]) -> RequestId | None:
+    """The id to answer an unusable frame with; None where it is not usable either."""
+    try:
+        return _request_id.validate_python(raw.get("id"))
+    except ValidationError:
+        return None
 
 
 def _adapter_for(raw: dict[str, Any]) -> TypeAdapter[Any]:

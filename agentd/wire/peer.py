@@ -94,8 +94,8 @@ class JsonRpcPeer:
         self._pending[request_id] = future
         request = Request(id=request_id, method=method, params=params.model_dump(mode="json", by_alias=True))
         try:
-            await self._transmit(jsonrpc.render_frame(request))
             async with asyncio.timeout(timeout_s):
+                await self._transmit(jsonrpc.render_frame(request))
                 answer = await future
         except (TimeoutError, asyncio.CancelledError):
             await self._tell_cancelled(request_id)
@@ -155,7 +155,7 @@ class JsonRpcPeer:
         try:
             frame = jsonrpc.parse_frame(text)
         except jsonrpc.FrameError as exc:
-            await self._answer(exc.response)
+            await self._answer(jsonrpc.render_frame(exc.response))
             return
         match frame:
             case Request():
@@ -180,35 +180,37 @@ class JsonRpcPeer:
             refusal = RpcError(jsonrpc.BUSY, "too many requests at once", code="busy")
         if refusal is not None or handler is None:
             assert refusal is not None  # noqa: S101 -- a missing handler always made a refusal
-            await self._answer(ErrorResponse(id=request.id, error=refusal.body()))
+            await self._answer(_render_error(request.id, refusal))
             return
         task = group.create_task(self._serve(request, handler))
         self._running[request.id] = task
         task.add_done_callback(lambda _: self._running.pop(request.id, None))
+        # Let it take its first step: a task that is cancelled before it would never answer.
+        await asyncio.sleep(0)
 
     async def _serve(self, request: Request, handler: Handler) -> None:
-        response: Response | ErrorResponse
         try:
             result = await handler(request.params)
             response = Response(id=request.id, result=result.model_dump(mode="json", by_alias=True))
+            text = jsonrpc.render_frame(response)
         except asyncio.CancelledError:
-            body = RpcError(jsonrpc.CANCELLED, "cancelled", code="cancelled").body()
             if not self._closed:
-                await self._answer(ErrorResponse(id=request.id, error=body))
+                problem = RpcError(jsonrpc.CANCELLED, "cancelled", code="cancelled")
+                await self._answer(_render_error(request.id, problem))
             raise
         except RpcError as exc:
-            response = ErrorResponse(id=request.id, error=exc.body())
+            text = _render_error(request.id, exc)
         except ValidationError as exc:
-            body = RpcError(jsonrpc.INVALID_PARAMS, _first_problem(exc), code="invalid_params").body()
-            response = ErrorResponse(id=request.id, error=body)
+            problem = RpcError(jsonrpc.INVALID_PARAMS, _first_problem(exc), code="invalid_params")
+            text = _render_error(request.id, problem)
         except Exception as exc:  # noqa: BLE001 -- a bug in one handler must not end the connection
-            body = RpcError(jsonrpc.INTERNAL_ERROR, f"{type(exc).__name__}: {exc}", code="internal").body()
-            response = ErrorResponse(id=request.id, error=body)
-        await self._answer(response)
+            problem = RpcError(jsonrpc.INTERNAL_ERROR, f"{type(exc).__name__}: {exc}", code="internal")
+            text = _render_error(request.id, problem)
+        await self._answer(text)
 
-    async def _answer(self, response: Response | ErrorResponse) -> None:
+    async def _answer(self, text: str) -> None:
         try:
-            await self._transmit(jsonrpc.render_frame(response))
+            await self._transmit(text)
         except LinkLost:
             return
 
@@ -232,6 +234,15 @@ class JsonRpcPeer:
         future = self._pending.get(response.id) if response.id is not None else None
         if future is not None and not future.done():
             future.set_exception(RpcError.from_body(response.error))
+
+
+def _render_error(request_id: RequestId, problem: RpcError) -> str:
+    """An error's frame; what a handler quoted from outside may hold characters that have no encoding."""
+    body = problem.body()
+    message = body.message.encode(errors="backslashreplace").decode()
+    return jsonrpc.render_frame(
+        ErrorResponse(id=request_id, error=body.model_copy(update={"message": message}))
+    )
 
 
 def _first_problem(exc: ValidationError) -> str:

@@ -57,7 +57,9 @@ _STOP_REASONS: dict[Finish, str] = {
     "content-filter": "refusal",
 }
 # Blocks that carry nothing a program in our language could mean.
-_IGNORED_BLOCKS = frozenset({"document", "redacted_thinking", "search_result", "thinking"})
+_IGNORED_BLOCKS = ("document", "redacted_thinking", "search_result", "thinking")
+
+_Piece = str | Picture | ToolUse | ToolOutput
 
 
 class AnthropicCodec:
@@ -182,29 +184,37 @@ def _message_entries(message: Json, where: str) -> list[Entry]:
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    texts: list[str] = []
-    pictures: list[Picture] = []
-    calls: list[ToolUse] = []
-    outputs: list[ToolOutput] = []
+    parts: list[_Piece] = []
     for index, item in enumerate(a_list(content, f"{where}.content")):
         spot = f"{where}.content.{index}"
-        block = an_object(item, spot)
-        match block.get("type"):
-            case "text":
-                texts.append(a_text(block.get("text"), f"{spot}.text", is_required=True))
-            case "image":
-                pictures.extend(_picture(block, spot))
-            case "tool_use" if role == "assistant":
-                calls.append(_tool_use(block, spot))
-            case "tool_result" if role == "user":
-                outputs.append(_tool_result(block, spot))
-            case kind if kind not in _IGNORED_BLOCKS:
-                raise ApiError(
-                    f"{spot}: Input tag {kind!r:.80} does not match any of the expected tags", param=spot
-                )
-    said = Entry(role=role, text="\n".join(texts), pictures=tuple(pictures), calls=tuple(calls))
-    results = [Entry(role="tool", outputs=tuple(outputs))] if outputs else []
-    return results + ([said] if texts or pictures or calls or not outputs else [])
+        parts.extend(_read_block(an_object(item, spot), role, spot))
+    outputs = tuple(part for part in parts if isinstance(part, ToolOutput))
+    said = Entry(
+        role=role,
+        text="\n".join(part for part in parts if isinstance(part, str)),
+        pictures=tuple(part for part in parts if isinstance(part, Picture)),
+        calls=tuple(part for part in parts if isinstance(part, ToolUse)),
+    )
+    results = [Entry(role="tool", outputs=outputs)] if outputs else []
+    return results + ([said] if len(outputs) < len(parts) or not outputs else [])
+
+
+def _read_block(block: Json, role: str, where: str) -> list[_Piece]:
+    """What one block holds; nothing for a kind without meaning here."""
+    match block.get("type"):
+        case "text":
+            return [a_text(block.get("text"), f"{where}.text", is_required=True)]
+        case "image":
+            return [*_picture(block, where)]
+        case "tool_use" if role == "assistant":
+            return [_tool_use(block, where)]
+        case "tool_result" if role == "user":
+            return [_tool_result(block, where)]
+        case kind if kind in _IGNORED_BLOCKS:
+            return []
+        case kind:
+            text = f"{where}: Input tag {kind!r:.80} does not match any of the expected tags"
+            raise ApiError(text, param=where)
 
 
 def _tool_use(block: Json, where: str) -> ToolUse:

@@ -35,7 +35,7 @@ from chatd.rehearsal.responses_stream import items_of, response_events, response
 
 __all__ = ["ResponsesCodec"]
 
-_MESSAGE_ROLES = frozenset({"user", "assistant", "system", "developer"})
+_MESSAGE_ROLES = ("user", "assistant", "system", "developer")
 # Items that carry nothing a program in our language could mean.
 _IGNORED_ITEMS = frozenset({"compaction", "item_reference", "reasoning", "web_search_call"})
 _TEXT_PARTS = frozenset({"input_text", "output_text", "text"})

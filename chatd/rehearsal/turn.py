@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from chatd.rehearsal.conversation import Conversation, Entry, Picture, ToolOutput, ToolUse
@@ -73,24 +74,33 @@ class Turn:
 
 def current_turn(conversation: Conversation) -> Turn:
     """Cut the last turn out of *conversation*."""
-    entries = conversation.entries
-    start = next((index for index in reversed(range(len(entries))) if _is_instruction(entries, index)), None)
-    text = "" if start is None else entries[start].text
-    after = entries if start is None else entries[start + 1 :]
-    notes = [entry.text for entry in after if entry.role == "user" and entry.text.strip()]
+    text, after = _cut(conversation.entries)
+    said = map(_own_text, _of_role(after, "assistant"))
     last = max((index for index, entry in enumerate(after) if entry.role == "tool"), default=-1)
-    errors = filter(None, (error for entry in after for error in _errors_in(entry)))
+    errors = chain.from_iterable(map(_errors_in, after))
     return Turn(
         text=text,
         program=parse(text),
-        calls=tuple(call for entry in after for call in entry.calls),
-        outputs=tuple(output for entry in after for output in entry.outputs),
-        said=tuple(_own_text(entry) for entry in after if entry.role == "assistant" and _own_text(entry)),
-        note=notes[-1] if notes else "",
+        calls=tuple(chain.from_iterable(entry.calls for entry in after)),
+        outputs=tuple(chain.from_iterable(entry.outputs for entry in after)),
+        said=tuple(filter(None, said)),
+        note=next((entry.text for entry in reversed(_of_role(after, "user")) if entry.text.strip()), ""),
         lost=_count_lost(after),
         lost_since=_count_lost(after[last + 1 :]),
-        errors=tuple(dict.fromkeys(errors)),
+        errors=tuple(dict.fromkeys(filter(None, errors))),
     )
+
+
+def _cut(entries: Sequence[Entry]) -> tuple[str, Sequence[Entry]]:
+    """The last instruction and the entries after it; no text and all entries when there is none."""
+    for index in reversed(range(len(entries))):
+        if _is_instruction(entries, index):
+            return entries[index].text, entries[index + 1 :]
+    return "", entries
+
+
+def _of_role(entries: Sequence[Entry], role: str) -> list[Entry]:
+    return [entry for entry in entries if entry.role == role]
 
 
 def _errors_in(entry: Entry) -> list[str | None]:
@@ -126,7 +136,7 @@ def error_text(output: ToolOutput) -> str | None:
     return text[:MAX_ERROR_CHARACTERS]
 
 
-def _is_instruction(entries: tuple[Entry, ...], index: int) -> bool:
+def _is_instruction(entries: Sequence[Entry], index: int) -> bool:
     entry = entries[index]
     if entry.role != "user" or not entry.text.strip():
         return False

@@ -117,11 +117,12 @@ class DesktopSession:
             StartFailed: the desktop did not come up.
             DisplayLost, CaptureTimeout: the new desktop was lost as well.
         """
+        driver = await self._get_driver()
         try:
-            return await (await self._get_driver()).perform(call)
-        except Unavailable as exc:
-            if isinstance(exc, StartFailed):
-                raise
+            return await driver.perform(call)
+        except Unavailable:
+            # A dying server hangs up before the kernel reports its end.
+            driver.abort()
             return await (await self._get_driver()).perform(call)
 
     async def screenshot(self, model_size: tuple[int, int] | None = None) -> ScreenshotData:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from computer.display.x11 import paint_root, wait_window_manager
+from computer.display.x11 import paint_root
 from computer.errors import ComputerError, DisplayLost, StartFailed
 from computer.session.cookie import create_cookie, write_authority
 from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
@@ -132,13 +132,32 @@ class XvncBackend:
         rc = write_openbox_files(self._settings.runtime_dir, environment)
         log = desktop.log("openbox")
         rotate(log)
-        argv = ["openbox", "--sm-disable", "--config-file", str(rc)]
+        ready = self._settings.runtime_dir / "openbox.ready"
+        await asyncio.to_thread(ready.unlink, missing_ok=True)
+        # Openbox announces itself on the root window before it listens to any key; its start-up
+        # command runs after that.
+        argv = [
+            "openbox",
+            "--sm-disable",
+            "--config-file",
+            str(rc),
+            "--startup",
+            shlex.join(["touch", str(ready)]),
+        ]
         manager = Child(argv, environment=variables, log=log)
         desktop.members["openbox"] = manager
-        answer = asyncio.to_thread(wait_window_manager, desktop.display, desktop.cookie, MANAGER_LIMIT_S)
-        if not await answer or not manager.is_alive:
+        if not await self._wait_ready(manager, ready):
             msg = "openbox did not come up"
             raise StartFailed(msg, log_tail=read_tail(log))
+
+    async def _wait_ready(self, manager: ProcessWatch, ready: Path) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MANAGER_LIMIT_S):
+                while manager.is_alive:
+                    if await asyncio.to_thread(ready.exists):
+                        return True
+                    await manager.wait_within(POLL_S)
+        return False
 
 
 class XvncDesktop:

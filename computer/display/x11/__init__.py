@@ -7,6 +7,6 @@ XTEST, rest by XDamage, pointer picture by XFixes.
 
 from computer.display.x11.connection import connect
 from computer.display.x11.display import X11Display
-from computer.display.x11.root import paint_root, wait_window_manager
+from computer.display.x11.root import paint_root
 
-__all__ = ["X11Display", "connect", "paint_root", "wait_window_manager"]
+__all__ = ["X11Display", "connect", "paint_root"]

@@ -17,7 +17,7 @@ from Xlib.support import connect as xconnect
 
 from computer.errors import DisplayLost
 
-__all__ = ["MIT_COOKIE", "XConnection", "connect", "translate_errors"]
+__all__ = ["MIT_COOKIE", "XConnection", "connect", "connected", "disconnect", "shut_down", "translate_errors"]
 
 MIT_COOKIE = b"MIT-MAGIC-COOKIE-1"
 XConnection = xdisplay.Display
@@ -70,6 +70,30 @@ def connect(name: str, cookie: bytes | None) -> XConnection:
     # A window may vanish between two requests; Xlib's default is to print that.
     connection.set_error_handler(_ignore)
     return connection
+
+
+def disconnect(connection: XConnection) -> None:
+    """Close a connection, whatever state it is in; harmless when repeated."""
+    with suppress(xerror.ConnectionClosedError, xerror.DisplayError, OSError):
+        connection.close()
+    # Xlib leaves the socket open where the server hung up first.
+    connection.display.socket.close()
+
+
+@contextmanager
+def connected(name: str, cookie: bytes | None) -> Iterator[XConnection]:
+    """
+    Connect for the time of a block.
+
+    Raises:
+        DisplayLost: nobody answers, or the server goes away meanwhile.
+    """
+    connection = connect(name, cookie)
+    try:
+        with translate_errors():
+            yield connection
+    finally:
+        disconnect(connection)
 
 
 def shut_down(connection: XConnection) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from Xlib.ext import damage
 
 from computer.display import Patience, Settled
-from computer.display.x11.connection import XConnection, connect, shut_down
+from computer.display.x11.connection import XConnection, connect, disconnect, shut_down
 
 __all__ = ["DamageWatch"]
 
@@ -22,11 +22,15 @@ class DamageWatch:
     def __init__(self, name: str, cookie: bytes | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._connection: XConnection = connect(name, cookie)
-        self._connection.damage_query_version()
-        root = self._connection.screen().root
-        # Damage of the root window covers every window on it.
-        self._damage = root.damage_create(damage.DamageReportNonEmpty)
-        self._connection.sync()
+        try:
+            self._connection.damage_query_version()
+            root = self._connection.screen().root
+            # Damage of the root window covers every window on it.
+            self._damage = root.damage_create(damage.DamageReportNonEmpty)
+            self._connection.sync()
+        except BaseException:
+            disconnect(self._connection)
+            raise
 
     def drain(self) -> bool:
         """Read what has happened and re-arm; returns whether anything changed."""
@@ -57,7 +61,7 @@ class DamageWatch:
 
     def close(self) -> None:
         """Disconnect."""
-        self._connection.close()
+        disconnect(self._connection)
 
     def abort(self) -> None:
         """Break the connection, from any thread."""

@@ -15,7 +15,7 @@ from Xlib import X
 
 from computer.display import Patience, Settled
 from computer.display.shm import ShmCapture, ShmUnavailable
-from computer.display.x11.connection import XConnection, connect, shut_down, translate_errors
+from computer.display.x11.connection import XConnection, connect, disconnect, shut_down, translate_errors
 from computer.display.x11.damage import DamageWatch
 from computer.display.x11.keyboard import Keyboard
 from computer.errors import ComputerError, DisplayClosed, DisplayLost, OutOfBounds
@@ -56,16 +56,16 @@ class X11Display:
         self._name = name
         self._buttons: dict[int, None] = {}
         self._connection: XConnection = connect(name, cookie)
-        with translate_errors():
-            for extension in ("XTEST", "DAMAGE", "XFIXES"):
-                if not self._connection.has_extension(extension):
-                    msg = f"the X server {name} lacks the {extension} extension"
-                    raise DisplayLost(msg)
-            self._connection.xfixes_query_version()
-            self._root = self._connection.screen().root
-            self._keyboard = Keyboard(self._connection)
-            self._release_leftovers()
-            self._damage = DamageWatch(name, cookie)
+        try:
+            with translate_errors():
+                self._check_extensions()
+                self._root = self._connection.screen().root
+                self._keyboard = Keyboard(self._connection)
+                self._release_leftovers()
+                self._damage = DamageWatch(name, cookie)
+        except BaseException:
+            disconnect(self._connection)
+            raise
         self._shm = _open_shm(name, cookie) if use_shm else None
 
     @_on_server
@@ -159,9 +159,8 @@ class X11Display:
             self.release_all()
             self._give_back()
         self.is_closed = True
-        for connection in (self._damage, self._connection):
-            with suppress(DisplayLost), translate_errors():
-                connection.close()
+        self._damage.close()
+        disconnect(self._connection)
         if self._shm is not None:
             self._shm.close()
 
@@ -175,6 +174,13 @@ class X11Display:
     @_on_server
     def _give_back(self) -> None:
         self._keyboard.unbind()
+
+    def _check_extensions(self) -> None:
+        for extension in ("XTEST", "DAMAGE", "XFIXES"):
+            if not self._connection.has_extension(extension):
+                msg = f"the X server {self._name} lacks the {extension} extension"
+                raise DisplayLost(msg)
+        self._connection.xfixes_query_version()
 
     def _release_leftovers(self) -> None:
         self._keyboard.release_leftovers()

@@ -8,6 +8,7 @@ import pytest
 from Xlib import X
 
 from computer.display.x11 import X11Display, connect
+from computer.display.x11.connection import disconnect
 from computer.session import DesktopSession
 from computer.session.session import _Live
 from computer.wire import ComputerCall, ComputerResult
@@ -51,6 +52,15 @@ async def probe(session: DesktopSession) -> AsyncIterator[Probe]:
     probe.connection.close()
 
 
+async def _wait_focus(session: DesktopSession) -> None:
+    """Wait until the window manager has given some window the focus."""
+    probe = Probe(session)
+    active = probe.connection.intern_atom("_NET_ACTIVE_WINDOW")
+    while not any(getattr(probe.root.get_full_property(active, X.AnyPropertyType), "value", ())):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    disconnect(probe.connection)
+
+
 async def _type_into_file(session: DesktopSession, runtime_dir: Path, text: str) -> str:
     """Type *text* into an xterm that writes what it reads into a file; returns the file."""
     ready, out = runtime_dir / "ready", runtime_dir / "out"
@@ -60,7 +70,7 @@ async def _type_into_file(session: DesktopSession, runtime_dir: Path, text: str)
     async with asyncio.timeout(LIMIT_S):
         while not ready.exists():  # noqa: ASYNC110  written by another process
             await asyncio.sleep(0.01)
-        await session.perform(_call({"action": "wait", "duration_ms": 100}))
+        await _wait_focus(session)
         result = await session.perform(_call({"action": "type", "text": text}))
         assert result.error is None
         while out.stat().st_size < len(expected):  # noqa: ASYNC110  written by another process
@@ -108,7 +118,8 @@ async def _open_terminal(session: DesktopSession, chord: str = "super+Return") -
     await session.perform(_call({"action": "key", "text": chord}))
     display = X11Display(_live(session).desktop.display, _live(session).desktop.cookie)
     async with asyncio.timeout(LIMIT_S):
-        while not (display.capture()[70:580, 300, :3] == 255).all():
+        await _wait_focus(session)
+        while not (display.capture()[70:580, 300, :3] == 255).all():  # noqa: ASYNC110  drawn by another
             await asyncio.sleep(0.01)
     return display
 
@@ -133,7 +144,7 @@ async def test_terminal_is_black_on_white_without_other_colours(session: Desktop
     display = await _open_terminal(session)
     async with asyncio.timeout(LIMIT_S):
         await session.perform(_call({"action": "type", "text": "ls --color=always /\n"}))
-        while not (display.capture()[80:200, 60:900, :3] == 0).any():
+        while not (display.capture()[80:200, 60:900, :3] == 0).any():  # noqa: ASYNC110  as above
             await asyncio.sleep(0.01)
     frame = display.capture()
     display.close()
@@ -180,7 +191,7 @@ async def test_drag_moves_a_window(session: DesktopSession) -> None:
     drag = {"action": "left_click_drag", "start_coordinate": [500, 50], "coordinate": [700, 250]}
     async with asyncio.timeout(LIMIT_S):
         result = await session.perform(_call(drag))
-        while display.capture()[300, 100, :3].tolist() != [0x40, 0x34, 0x2E]:
+        while display.capture()[300, 100, :3].tolist() != [0x40, 0x34, 0x2E]:  # noqa: ASYNC110  as above
             await asyncio.sleep(0.01)
     frame = display.capture()
     display.close()

@@ -24,6 +24,8 @@ _leaves = (
     | st.booleans()
     | st.integers()
     | st.floats()
+    | st.builds(list)
+    | st.builds(dict)
     | st.sampled_from(
         ["", "user", "assistant", "tool", "text", "message", "rehearsal", "run ls", "\ud800", "computer"]
     )
@@ -106,6 +108,13 @@ _CALLS = {
         (CODECS[0], _anthropic(_RESULT), "t1"),
         (CODECS[0], _anthropic({"role": "user", "content": ""}), "messages.0.content.0.text"),
         (CODECS[0], _anthropic(), "messages"),
+        (CODECS[0], _anthropic({"role": [], "content": "x"}), "messages.0.role"),
+        (CODECS[0], _anthropic({"role": "user", "content": [{"type": []}]}), "messages.0.content.0"),
+        (CODECS[0], _anthropic({"role": "user", "content": [{"type": "tool_use"}]}), "messages.0.content.0"),
+        (CODECS[1], {"model": "m", "input": [{"role": [], "content": "x"}]}, "[]"),
+        (CODECS[1], {"model": "m", "input": [{"role": "user", "content": [{"type": {}}]}]}, "{}"),
+        (CODECS[2], {"model": "m", "messages": [{"role": {}, "content": "x"}]}, "messages[0].role"),
+        (CODECS[2], {"model": "m", "messages": [{"role": "user", "content": [{"type": []}]}]}, "messages[0]"),
         (CODECS[0], {"model": "m", "messages": [{"role": "user", "content": "x"}]}, "max_tokens"),
         (
             CODECS[1],
