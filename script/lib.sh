@@ -51,9 +51,12 @@ Ask an administrator to run: apt-get install ${missing[*]}"
     sudo=(sudo)
   fi
   say "installing system packages: ${missing[*]}"
-  "${sudo[@]}" apt-get update -qq || die "apt-get update failed: is there a network?"
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 \
-    || die "apt-get could not install: ${missing[*]}"
+  local log
+  log=$(mktemp)
+  "${sudo[@]}" apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; die "apt-get update failed: is there a network?"; }
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "apt-get could not install: ${missing[*]}"; }
+  rm -f "$log"
 }
 
 find_python() {

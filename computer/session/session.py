@@ -7,6 +7,7 @@ Invariant: whatever was started in a session is gone when ``stop`` returns.
 import asyncio
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ __all__ = ["MAX_APPS", "DesktopSession"]
 
 # Applications launched by `open` that run at the same time.
 MAX_APPS = 200
+# Seconds that the server's death may be reported after that of the window manager it took along.
+BLAME_S = 0.1
 # Variable by which everything that runs in a session is found again.
 MARK = "COMPUTER_SESSION"
 # Variables of somebody else's desktop.
@@ -250,6 +253,8 @@ class DesktopSession:
         waits = [asyncio.ensure_future(watch.wait()) for watch in live.desktop.members.values()]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            # A dying server closes its sockets before its death is reported: its clients seem to go first.
+            await asyncio.wait(waits[:1], timeout=BLAME_S)
         finally:
             for wait in waits:
                 wait.cancel()
@@ -269,6 +274,7 @@ class DesktopSession:
         async with self._lifecycle:
             await self._tear_down()
             if self._state != "stopped":
+                await asyncio.to_thread(_clear_private, self._settings.runtime_dir)
                 self._set_state("stopped")
 
     async def _tear_down(self) -> None:
@@ -304,6 +310,15 @@ def _make_private(directory: Path) -> None:
     except OSError as exc:
         msg = f"the runtime directory {directory} can't be used: {exc}"
         raise StartFailed(msg) from exc
+
+
+def _clear_private(directory: Path) -> None:
+    """Take cookie, sockets and configuration away; logs stay for whoever asks what happened."""
+    for path in directory.glob("*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.suffix != ".log":
+            path.unlink(missing_ok=True)
 
 
 def _retrieve(task: "asyncio.Task[None]") -> None:
