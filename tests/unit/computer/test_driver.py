@@ -148,6 +148,23 @@ async def test_cancelled_call_holds_nothing(
     assert display.events[-1] == ("release_all", None)
 
 
+async def test_cancelled_typing_stops_between_two_bursts(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: long text does not outlive its call."""
+    task = asyncio.create_task(driver.perform(_call({"action": "type", "text": "z" * 100_000})))
+    async with asyncio.timeout(5):
+        while len(display.events) < 3:  # noqa: ASYNC110  the display lives in a thread
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+    typed = len(display.events)
+    await driver.screenshot()
+
+    assert task.cancelled()
+    assert typed == len(display.events) < 25_000
+
+
 async def test_screenshot_does_not_wait_for_a_call_that_holds_a_key(
     driver: ComputerDriver, display: FakeDisplay
 ) -> None:
