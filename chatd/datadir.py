@@ -35,11 +35,27 @@ class DataDir:
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.chmod(0o700)
-            self._file = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._open()
         except OSError as exc:
             msg = f"can't write to {path}: {exc.strerror}; choose another place with --data DIR"
             raise DataDirUnusable(msg) from exc
         self._take()
+        while not self._is_current():
+            # Its holder removed the file between our opening and our lock: the next one gets a new file.
+            os.close(self._file)
+            self._open()
+            self._take()
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def _open(self) -> None:
+        self._file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _is_current(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file), (self.path / "lock").stat())
+        except FileNotFoundError:
+            return False
 
     def _take(self) -> None:
         try:
@@ -49,8 +65,6 @@ class DataDir:
             os.close(self._file)
             msg = f"{self.path} is in use by process {pid}; stop it, or choose another place with --data DIR"
             raise DataDirBusy(msg) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Let the next one in; the lock file is removed first, so that none is left behind."""

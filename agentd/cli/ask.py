@@ -117,12 +117,13 @@ class _Follower:
         result = part.get("result")
         if not isinstance(result, dict):
             return
-        if part.get("is_media"):
-            self.last_file_id = result.get("file_id")
+        if part.get("is_media") and isinstance(result.get("file_id"), str):
+            self.last_file_id = result["file_id"]
         if part.get("is_error"):
             self._tell(depth, f"  [red]{escape(str(result.get('error') or result.get('text')))}[/]")
-        if part["tool_name"] in SPAWN_TOOLS and "chat_id" in result and depth == 0:
-            self._group.create_task(self._follow(result["chat_id"], depth=1))
+        child = result.get("chat_id")
+        if part["tool_name"] in SPAWN_TOOLS and isinstance(child, str) and depth == 0:
+            self._group.create_task(self._follow(child, depth=1))
 
     def _tell(self, depth: int, text: str) -> None:
         self._console.print("  " * depth + text)
@@ -131,18 +132,23 @@ class _Follower:
 def describe_call(part: dict[str, Any]) -> str:
     """A tool call in a few words."""
     args = part.get("args") or {}
-    actions = args.get("actions")
+    actions = args.get("actions") if isinstance(args, dict) else None
     if part["tool_name"] == "computer" and isinstance(actions, list):
         return ", ".join(_describe_action(action) for action in actions)
     text = json.dumps(args, ensure_ascii=False)
-    return f"{part['tool_name']} {text if len(text) <= ELIDED else text[:ELIDED] + '…'}"
+    return f"{part['tool_name']} {_elide(text)}"
 
 
-def _describe_action(action: dict[str, Any]) -> str:
+def _describe_action(action: Any) -> str:  # noqa: ANN401 -- a model's JSON, whatever it is
+    if not isinstance(action, dict):
+        return _elide(str(action))
     rest = {key: value for key, value in action.items() if key != "action" and value is not None}
     words = " ".join(str(value) for value in rest.values())
-    words = words if len(words) <= ELIDED else words[:ELIDED] + "…"
-    return f"{action.get('action', '?')} {words}".strip()
+    return f"{action.get('action', '?')} {_elide(words)}".strip()
+
+
+def _elide(text: str) -> str:
+    return text if len(text) <= ELIDED else text[:ELIDED] + "…"
 
 
 async def _save_screenshot(client: ApiClient, file_id: str, path: Path) -> str:

@@ -87,13 +87,23 @@ class ApiClient:
         return answer
 
     async def events(self, chat_id: str) -> AsyncGenerator[dict[str, Any], None]:
-        """The chat's events from its first message on, for ever."""
-        async with self._session.ws_connect(
-            f"{self._base}/chats/{chat_id}/stream", max_msg_size=0, heartbeat=20
-        ) as websocket:
-            async for message in websocket:
-                for event in json.loads(message.data):
-                    yield event
+        """
+        The chat's events from its first message on, until the connection ends.
+
+        Raises:
+            CliError: nobody answers.
+        """
+        try:
+            async with self._session.ws_connect(
+                f"{self._base}/chats/{chat_id}/stream", max_msg_size=0, heartbeat=20
+            ) as websocket:
+                async for message in websocket:
+                    if message.type is aiohttp.WSMsgType.ERROR:
+                        return
+                    for event in json.loads(message.data):
+                        yield event
+        except aiohttp.ClientError as exc:
+            raise CliError(Exit.NOT_RUNNING, f"chatd did not answer: {exc}", code="no_answer") from exc
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from agentd.cli.exits import CliError, Exit, fail
 from agentd.settings import AgentdSettings
 
-__all__ = ["Data", "DesktopName", "Json", "Port", "load_settings", "run"]
+__all__ = ["Data", "DesktopName", "Json", "Port", "bad_setting", "load_settings", "run"]
 
 T = TypeVar("T")
 
@@ -46,7 +47,14 @@ def load_settings() -> AgentdSettings:
     """The daemon's settings; a bad one ends the command with what is wrong."""
     try:
         return AgentdSettings()
-    except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        fail(CliError(Exit.USAGE, f"setting {where}: {first['msg']}", code="bad_setting"))
+    except (ValidationError, TOMLDecodeError) as exc:
+        fail(bad_setting(exc))
+
+
+def bad_setting(exc: ValidationError | TOMLDecodeError) -> CliError:
+    """What is wrong with the settings, in one sentence."""
+    if isinstance(exc, TOMLDecodeError):
+        return CliError(Exit.USAGE, f"the configuration file is not TOML: {exc}", code="bad_setting")
+    first = exc.errors(include_url=False)[0]
+    where = ".".join(str(step) for step in first["loc"])
+    return CliError(Exit.USAGE, f"setting {where}: {first['msg']}", code="bad_setting")

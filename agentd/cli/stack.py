@@ -10,12 +10,14 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Any
 
 from pydantic import ValidationError
 
 from agentd.app import Daemon, make_private_dir
 from agentd.cli.exits import CliError, Exit
+from agentd.cli.run import bad_setting
 from agentd.errors import AgentError
 from agentd.settings import AgentdSettings
 from chatd.app import ControlPlane
@@ -57,10 +59,8 @@ def make_settings(
         given["data_dir"] = default_data
     try:
         return ChatdSettings(**given), AgentdSettings()
-    except ValidationError as exc:
-        first = exc.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise CliError(Exit.USAGE, f"setting {where}: {first['msg']}", code="bad_setting") from exc
+    except (ValidationError, TOMLDecodeError) as exc:
+        raise bad_setting(exc) from exc
 
 
 def read_run_file(runtime_dir: Path) -> RunInfo | None:

@@ -17,7 +17,7 @@ DESKTOPS: web.AppKey[Desktops] = web.AppKey("desktops", Desktops)
 routes = web.RouteTableDef()
 
 # The kernel ends a string at NUL.
-Argument = Annotated[str, Field(pattern=r"^[^\0]*$")]
+Argument = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 
 class OpenRequest(BaseModel):

@@ -1,7 +1,8 @@
 """HTTP status by error family; every error body is ``{message, code}``."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
+import structlog
 from aiohttp import web
 from pydantic import ValidationError
 
@@ -12,10 +13,14 @@ from computer.errors import Refused as ComputerRefused
 
 __all__ = ["error_middleware", "error_response"]
 
+log = structlog.get_logger("agentd.http")
 
-def error_response(status: int, message: str, code: str) -> web.Response:
+
+def error_response(
+    status: int, message: str, code: str, *, headers: Mapping[str, str] | None = None
+) -> web.Response:
     """One error, as every route gives it."""
-    return web.json_response({"message": message, "code": code}, status=status)
+    return web.json_response({"message": message, "code": code}, status=status, headers=headers)
 
 
 @web.middleware
@@ -26,12 +31,16 @@ async def error_middleware(
     try:
         return await handler(request)
     except web.HTTPException as exc:
-        return error_response(exc.status, exc.reason, "http_error")
+        allow = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else None
+        return error_response(exc.status, exc.reason, "http_error", headers=allow)
     except ValidationError as exc:
         return error_response(400, describe_problem(exc), "bad_request")
-    except NotFound as exc:
-        return error_response(404, str(exc), exc.code)
     except (Refused, ComputerRefused) as exc:
-        return error_response(400, str(exc), exc.code)
+        return error_response(404 if isinstance(exc, NotFound) else 400, str(exc), exc.code)
     except (AgentError, ComputerError) as exc:
         return error_response(503, str(exc), exc.code)
+    except ConnectionError:
+        raise
+    except Exception:
+        log.exception("request failed", action="request_failed", method=request.method, path=request.path)
+        return error_response(500, "Something went wrong inside agentd; its log says what.", "internal")

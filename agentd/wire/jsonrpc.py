@@ -3,7 +3,16 @@
 import json
 from typing import Annotated, Any, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 __all__ = [
     "BUSY",
@@ -39,7 +48,14 @@ CANCELLED = -32800
 # Characters of an error's sentence; it may quote names from the frame.
 MAX_MESSAGE_CHARACTERS = 500
 
-RequestId = StrictInt | StrictStr
+
+def _check_encodable(text: str) -> str:
+    """Refuse lone surrogates, which JSON can escape and UTF-8 can't carry: an id must be sent back."""
+    text.encode()
+    return text
+
+
+RequestId = StrictInt | Annotated[StrictStr, AfterValidator(_check_encodable)]
 
 
 class _Frame(BaseModel):

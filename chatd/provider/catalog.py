@@ -1,12 +1,13 @@
 """The models that chats may use, and the clients that reach them."""
 
+import asyncio
 import uuid
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
 from chatd.errors import BadRequest
-from chatd.provider.factory import create_provider
+from chatd.provider.factory import create_provider, load_sdk
 from chatd.provider.protocol import Provider
 from chatd.settings import GEMINI_BASE_URL, ChatdSettings
 from chatd.wire import ModelConfig
@@ -156,9 +157,11 @@ class Catalog:
         known = ", ".join(f"{source.provider}:{source.model}" for source in self._sources.values())
         raise BadRequest(f"unknown model {name!r}; there are: {known}")
 
-    def provider(self, config_id: UUID) -> Provider:
-        """The client of a model."""
+    async def provider(self, config_id: UUID) -> Provider:
+        """The client of a model; its SDK is loaded in a thread, so that nobody else waits."""
         source = self.source(config_id)
+        if config_id not in self._providers:
+            await asyncio.to_thread(load_sdk, source.provider)
         if config_id not in self._providers:
             self._providers[config_id] = create_provider(
                 provider=source.provider, api_key=source.api_key, base_url=source.base_url

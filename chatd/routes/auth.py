@@ -6,7 +6,7 @@ own page: its Origin is compared with the host it asked for.
 """
 
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from aiohttp import hdrs, web
 
@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @web.middleware
 async def host_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer only under our own names, so that no foreign name can be rebound to us."""
-    name = urlsplit(f"//{request.host}").hostname or ""
+    name = _split(f"//{request.host}").hostname or ""
     settings = request.app[SETTINGS]
     if name not in LOOPBACK | {settings.host} | set(settings.public_hosts):
         raise BadRequest(f"this server does not answer as {name!r}; see CHATD_PUBLIC_HOSTS")
@@ -46,13 +46,22 @@ async def host_middleware(request: web.Request, handler: Handler) -> web.StreamR
 @web.middleware
 async def header_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The page may load and connect to nothing but us."""
-    response = await handler(request)
+    try:
+        response = await handler(request)
+    except web.HTTPException as exc:
+        # A redirect.
+        _secure(exc)
+        raise
     if not response.prepared:
-        response.headers.setdefault("Content-Security-Policy", CSP)
-        response.headers.setdefault("X-Content-Type-Options", "nosniff")
-        response.headers.setdefault("Referrer-Policy", "no-referrer")
-        response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
+        _secure(response)
     return response
+
+
+def _secure(response: web.StreamResponse) -> None:
+    response.headers.setdefault("Content-Security-Policy", CSP)
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.setdefault("Referrer-Policy", "no-referrer")
+    response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
 
 
 @web.middleware
@@ -61,10 +70,10 @@ async def auth_middleware(request: web.Request, handler: Handler) -> web.StreamR
     if request.path.startswith(AGENT_PREFIX):
         request[IDENTITY] = await _identify(request, _bearer(request), frozenset({"agent"}))
     elif request.path.startswith(API_PREFIX):
-        bearer = _bearer(request)
-        if bearer is None:
+        bearer, cookie = _bearer(request), request.cookies.get(COOKIE)
+        token = bearer or cookie
+        if bearer is None and cookie:
             _require_own_origin(request)
-        token = bearer or request.cookies.get(COOKIE)
         request[IDENTITY] = await _identify(request, token, frozenset({"api", "session"}))
     return await handler(request)
 
@@ -91,8 +100,16 @@ def _require_own_origin(request: web.Request) -> None:
         if is_upgrade or request.method not in SAFE_METHODS:
             raise Forbidden("a request with a cookie must carry the Origin of this page")
         return
-    if urlsplit(origin).netloc != request.host:
+    if _split(origin).netloc != request.host:
         raise Forbidden("this origin may not use the session")
+
+
+def _split(address: str) -> SplitResult:
+    """An address as a header gave it; what is none has no host."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 @routes.get("/login")

@@ -1,6 +1,5 @@
 """HTTP status by error family. Every error body is ``{message, detail?, code}``."""
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -83,7 +82,8 @@ async def read_body(request: web.Request, model: type[ModelT]) -> ModelT:
     """
     try:
         raw = await request.json()
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as exc:
+    except (ValueError, LookupError, RecursionError) as exc:
+        # Besides bad JSON: a number of thousands of digits, a charset that does not exist.
         raise BadRequest(f"the body is not JSON: {exc}") from exc
     try:
         return model.model_validate(raw)

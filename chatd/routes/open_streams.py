@@ -30,11 +30,12 @@ def track_streams(app: web.Application) -> None:
 
 async def end_streams(app: web.Application, timeout_s: float) -> None:
     """Cancel those handlers; they close their streams. Peers get *timeout_s* to answer."""
-    handlers = list(app[_HANDLERS])
-    for task in handlers:
+    handlers = app[_HANDLERS]
+    tasks = list(handlers)
+    for task in tasks:
         task.cancel()
-    if handlers:
-        await asyncio.wait(handlers, timeout=timeout_s)
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout_s)
 
 
 def _is_endless(response: web.StreamResponse) -> bool:

@@ -159,4 +159,5 @@ def login(connection: sa.Connection, token: str, *, now: datetime) -> str:
 
 
 def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+    # Headers and queries may bring text that is no UTF-8; it is not valid, but no failure either.
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -28,10 +28,12 @@ from chatd.store.rows import (
 )
 from chatd.wire import ChatError, Message, Part, QueuedMessage, RetryPayload, ToolCallPart, ToolResultPart
 
-__all__ = ["MAX_QUEUED", "ChatTx", "Fence", "SendResult", "cancelled_result"]
+__all__ = ["MAX_QUEUED", "STOPPED", "ChatTx", "Fence", "SendResult", "cancelled_result"]
 
 # Messages that may wait in one chat; one more is refused.
 MAX_QUEUED = 20
+# What the model reads in place of a result that a stop cut off.
+STOPPED = "The user stopped the turn before this call was answered."
 
 
 class Fence:
@@ -137,13 +139,14 @@ class ChatTx:
             rows += self._insert([message])
             self._set_running()
             return SendResult(rows, None)
-        queued = self._enqueue(message)
         rows = []
         if idle:
+            # The head leaves before the new one comes, so a full queue can't lock the chat in its error.
             rows = self._close_calls("The user sent a new message before this call was answered.")
             rows += self._promote_head()
             self._set_running()
-        elif interrupt and self["status"] == "running":
+        queued = self._enqueue(message)
+        if interrupt and not idle and self["status"] == "running":
             self._values["status"] = "interrupting"
         return SendResult(rows, queued)
 
@@ -181,6 +184,7 @@ class ChatTx:
         """End the turn with an error that clients see."""
         self._begin(Transition.FINISH_ERROR)
         self._values["status"] = "error"
+        self._set_retry(None)
         self._values["last_error"] = error.model_dump(mode="json", exclude_none=True)
         self._disown()
 
@@ -188,7 +192,7 @@ class ChatTx:
         """Commit the partial answer, close every open call, then go idle or on to the backlog."""
         self._begin(Transition.FINISH_INTERRUPTION)
         rows = self._insert(partial)
-        return rows + self._settle("The user stopped the turn before this call was answered.")
+        return rows + self._settle(STOPPED)
 
     def acquire(self, *, worker_id: UUID, runner_id: UUID) -> None:
         """Take ownership, blindly: the caller judged that nobody lives there."""
@@ -216,6 +220,7 @@ class ChatTx:
             self._set_running()
         else:
             self._values["status"] = "waiting"
+            self._set_retry(None)
             self._disown()
         return rows
 

@@ -58,11 +58,10 @@ def derive_title(text: str) -> str:
     """The first words of a message; an ellipsis tells that more follow."""
     words = text.split()
     title = " ".join(words[:TITLE_WORDS])
-    if len(title) > TITLE_CHARACTERS:
+    has_more = len(words) > TITLE_WORDS
+    if len(title) + has_more > TITLE_CHARACTERS:
         return title[: TITLE_CHARACTERS - 1] + "…"
-    if len(words) > TITLE_WORDS:
-        return title + "…"
-    return title or "New Chat"
+    return title + "…" if has_more else title or "New Chat"
 
 
 def utc_now() -> datetime:

@@ -74,8 +74,8 @@ class SubagentTools:
             (
                 "spawn_computer_use_agent",
                 (
-                    "Start an agent that sees and drives the workspace's desktop. Returns its chat_id at once; "
-                    "call wait_agent for its report."
+                    "Start an agent that sees and drives the workspace's desktop. "
+                    "Returns its chat_id at once; call wait_agent for its report."
                 ),
                 SpawnComputerUse,
                 self._spawn_computer_use,

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from agentd.wire.content import ImageContent, TextContent, ToolResult
+from chatd.prompt.convert import IMAGE_TYPES
 from chatd.provider.protocol import ComputerSpec, FunctionTool
 from chatd.store.rows import NewFile
 from chatd.wire import ToolCallPart, ToolResultPart
@@ -125,6 +126,9 @@ def outcome_of(call: ToolCallPart, result: ToolResult) -> ToolOutcome:
 
 
 def _picture(image: ImageContent) -> NewFile | None:
+    # Files are served from the page's own origin: nothing that a browser could run may become one.
+    if image.mime_type not in IMAGE_TYPES:
+        return None
     try:
         data = base64.b64decode(image.data, validate=True)
     except (binascii.Error, ValueError):

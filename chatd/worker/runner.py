@@ -24,12 +24,12 @@ from chatd.loop.prompts import system_prompt
 from chatd.loop.request import build_prompt
 from chatd.provider.protocol import ModelRequest
 from chatd.store import queries
-from chatd.store.machine import ChatTx, Fence
+from chatd.store.machine import STOPPED, ChatTx, Fence, cancelled_result
 from chatd.store.rows import NewMessage, chat_from_row
 from chatd.stream.buffer import Episode
 from chatd.stream.hub import Subscription
 from chatd.tools.toolset import CallContext, ToolOutcome
-from chatd.wire import Chat, ChatError, Message, RetryPayload, ToolCallPart
+from chatd.wire import Chat, ChatError, Message, ReasoningPart, RetryPayload, ToolCallPart
 from chatd.worker.services import Services
 
 __all__ = ["Runner"]
@@ -47,7 +47,10 @@ class Runner:
         self._chat_id = chat_id
         self._runner_id = runner_id
         self._collector = Collector()
+        self._calls: tuple[ToolCallPart, ...] = ()
         self._outcomes: dict[str, ToolOutcome] = {}
+        # History version that the step under way builds on; what it collected belongs behind that, once.
+        self._history = -1
         self._steps = 0
 
     async def run(self) -> None:
@@ -92,11 +95,15 @@ class Runner:
             # An interrupt that came between two looks: the next look sees it.
             return
         if failure is not None:
-            await self._fail(row, failure)
+            # The same goes for a failure that came together with an interrupt.
+            with contextlib.suppress(LeaseLost, TransitionNotAllowed):
+                await self._fail(row, failure)
 
     async def _wait_disturbed(self, subscription: Subscription) -> None:
         while True:
-            await subscription.wait()
+            if not await subscription.wait():
+                # A fragment of our own: no row changed.
+                continue
             row = await self._owned_row()
             if row is None or row["status"] != "running":
                 return
@@ -123,7 +130,8 @@ class Runner:
     # -- one step --------------------------------------------------------------
 
     async def _step(self, row: sa.RowMapping) -> None:
-        self._collector, self._outcomes = Collector(), {}
+        self._collector, self._calls, self._outcomes = Collector(), (), {}
+        self._history = row["history_version"]
         messages = await self._store.read(queries.prompt_messages, self._chat_id)
         match decide(messages):
             case RunTools(message_id, calls):
@@ -135,6 +143,7 @@ class Runner:
 
     async def _run_tools(self, row: sa.RowMapping, message_id: int, calls: tuple[ToolCallPart, ...]) -> None:
         """Run all calls at once, desktop actions in order; commit the results together, in call order."""
+        self._calls = calls
         toolset = await self._services.toolset(chat_from_row(row))
 
         async def run_one(call: ToolCallPart) -> None:
@@ -155,6 +164,9 @@ class Runner:
         await self._write(row, lambda tx: tx.commit_step(results))
 
     async def _generate(self, row: sa.RowMapping, messages: list[Message]) -> None:
+        if messages and messages[-1].role == "user" and row["generation_attempt"] == 0:
+            # A backlog's next turn, by the same runner.
+            self._steps = 0
         self._steps += 1
         if self._steps > self._services.settings.max_steps:
             limit = self._services.settings.max_steps
@@ -187,7 +199,7 @@ class Runner:
 
     async def _stream(self, chat: Chat, request: ModelRequest, episode: Episode) -> None:
         """Collect and publish one model call, under the silence guard."""
-        provider = self._services.catalog.provider(chat.last_model_config_id)
+        provider = await self._services.catalog.provider(chat.last_model_config_id)
         silence_s = self._services.settings.stream_silence_timeout_s
         loop = asyncio.get_running_loop()
         try:
@@ -231,7 +243,7 @@ class Runner:
 
     async def _commit_answer(self, row: sa.RowMapping, chat: Chat) -> None:
         content, finished = self._collector.content(), self._collector.finished
-        if not content:
+        if all(isinstance(part, ReasoningPart) for part in content):
             is_filtered = finished is not None and finished.reason == "content-filter"
             error = ChatError(
                 message="The model's answer was withheld by its content filter."
@@ -257,14 +269,18 @@ class Runner:
 
     async def _finish_interruption(self, row: sa.RowMapping) -> None:
         """Keep everything that was received, answer every open call, end the turn."""
+        # A step that was committed before the interrupt has left nothing to keep.
+        messages = self._received() if row["history_version"] == self._history else []
+        await self._write(row, lambda tx: tx.finish_interruption(messages))
+
+    def _received(self) -> list[NewMessage]:
+        """What the step under way gave so far; results in call order, whichever came first."""
         partial = self._collector.partial()
         messages = [NewMessage(role="assistant", content=partial)] if partial else []
-        messages += [
-            NewMessage(role="tool", content=(outcome.part,), files=outcome.files)
-            for outcome in self._outcomes.values()
-        ]
-        self._collector, self._outcomes = Collector(), {}
-        await self._write(row, lambda tx: tx.finish_interruption(messages))
+        outcomes = {
+            call.tool_call_id: ToolOutcome(part=cancelled_result(call, STOPPED)) for call in self._calls
+        }
+        return messages + _result_messages(self._calls, outcomes | self._outcomes)
 
 
 def _result_messages(calls: tuple[ToolCallPart, ...], outcomes: dict[str, ToolOutcome]) -> list[NewMessage]:

@@ -98,8 +98,12 @@ class Worker:
         while True:
             await asyncio.sleep(self._services.settings.heartbeat_interval_s)
             rows = [(chat_id, runner_id) for chat_id, (runner_id, _) in self._runners.items()]
-            if rows:
-                await store.write(_record_beats, rows, now=store.now())
+            try:
+                if rows:
+                    await store.write(_record_beats, rows, now=store.now())
+            except sa.exc.SQLAlchemyError:
+                # The lease outlives several beats; the turns under way need not end.
+                log.exception("heartbeat failed", action="heartbeat_failed")
 
 
 def _record_beats(connection: sa.Connection, rows: list[tuple[UUID, UUID]], *, now: datetime) -> None:

@@ -28,10 +28,12 @@ def daemon() -> None:
             signal_task = asyncio.ensure_future(stopping.wait())
             await asyncio.wait({waiter, signal_task}, return_when=asyncio.FIRST_COMPLETED)
             if waiter.done():
-                raise CliError(Exit.CANNOT_START, "the control plane refused this agent's token")
+                text = f"the control plane refused this agent's token: {waiter.exception()}"
+                raise CliError(Exit.CANNOT_START, text, code="link_refused")
             waiter.cancel()
-        except AgentError as exc:
-            raise CliError(Exit.CANNOT_START, str(exc), code=exc.code) from exc
+        except (AgentError, OSError) as exc:
+            code = getattr(exc, "code", "os_error")
+            raise CliError(Exit.CANNOT_START, str(exc), code=code) from exc
         finally:
             await service.stop()
 

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agentd.cli.doctor import Check, run_checks
-from agentd.cli.exits import Exit, print_json
+from agentd.cli.exits import CliError, Exit, fail, print_json
 from agentd.cli.run import Json
 from agentd.cli.stack import make_settings
 from agentd.settings import default_data_dir
@@ -14,7 +14,10 @@ __all__ = ["doctor"]
 
 def doctor(*, as_json: Json = False) -> None:
     """Check this machine: X server, fonts, database, page, model keys, port, permissions."""
-    chatd, agentd = make_settings(data=None, port=None, default_data=default_data_dir())
+    try:
+        chatd, agentd = make_settings(data=None, port=None, default_data=default_data_dir())
+    except CliError as exc:
+        fail(exc, as_json=as_json)
     checks = list(run_checks(agentd, chatd))
     if as_json:
         print_json([check.as_json() for check in checks])
