@@ -1,4 +1,8 @@
-"""Logging: JSON lines, or colours on a terminal; always on stderr."""
+"""
+Logging: JSON lines, or colours on a terminal; always on stderr.
+
+Tracebacks are plain: those with local variables would show tokens.
+"""
 
 import logging
 import sys
@@ -12,7 +16,9 @@ def configure_logging(level: str = "info") -> None:
     """Set structlog up for this process."""
     is_terminal = sys.stderr.isatty()
     renderer: structlog.types.Processor = (
-        structlog.dev.ConsoleRenderer() if is_terminal else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if is_terminal
+        else structlog.processors.JSONRenderer()
     )
     processors: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import UUID
 
-from aiohttp import WSMsgType, hdrs, web
+import structlog
+from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from chatd.errors import NotFound
 from chatd.routes.chats import _number, chat_of_caller
@@ -22,6 +23,7 @@ HEARTBEAT_S = 25.0
 MAX_CLIENT_FRAME_BYTES = 4096
 
 routes = web.RouteTableDef()
+log = structlog.get_logger("chatd.streams")
 
 
 def _is_upgrade(request: web.Request) -> bool:
@@ -55,6 +57,17 @@ async def _batches(events: AsyncIterator[list[StreamEvent]]) -> AsyncIterator[st
             yield render_batch(batch)
 
 
+@contextlib.contextmanager
+def _ending_when_broken() -> Iterator[None]:
+    """A stream that can't go on ends, so that its client learns of it and comes back."""
+    try:
+        yield
+    except ConnectionError:
+        return
+    except Exception:
+        log.exception("stream failed", action="stream_failed")
+
+
 async def _send_frames(request: web.Request, frames: AsyncIterator[str]) -> web.WebSocketResponse:
     """Send text frames until either side ends."""
     websocket = web.WebSocketResponse(
@@ -63,9 +76,10 @@ async def _send_frames(request: web.Request, frames: AsyncIterator[str]) -> web.
     await websocket.prepare(request)
 
     async def send() -> None:
-        with contextlib.suppress(ConnectionError):
+        with _ending_when_broken():
             async for frame in frames:
                 await websocket.send_str(frame)
+        await websocket.close(code=WSCloseCode.INTERNAL_ERROR)
 
     sender = asyncio.get_running_loop().create_task(send())
     try:
@@ -84,7 +98,7 @@ async def _send_sse(request: web.Request, events: AsyncIterator[list[StreamEvent
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
     await response.prepare(request)
-    with contextlib.suppress(ConnectionError):
+    with _ending_when_broken():
         async for batch in events:
             text = "".join(_sse(event) for event in batch) or ": still here\n\n"
             await response.write(text.encode())

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from chatd.wire import Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from chatd.wire import Part, Role
 
 __all__ = ["MAX_EPISODE_BYTES", "Episode", "Fragment", "PartBuffer"]
 
 # Bytes of one episode's fragments. Past it new fragments are dropped: the message itself still comes.
 MAX_EPISODE_BYTES = 1024 * 1024
+# Bytes that a fragment costs besides its JSON, so that empty ones are bounded in number too.
+FRAGMENT_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,9 @@ class PartBuffer:
         return episode
 
     def add(self, episode: Episode, role: Role, part: Part) -> None:
-        """Publish a fragment; dropped and counted when the episode is full."""
-        size = _size(part)
-        if episode.size_bytes + size > MAX_EPISODE_BYTES:
+        """Publish a fragment; once one did not fit, all that follow are dropped too: no holes."""
+        size = FRAGMENT_BYTES + len(part.model_dump_json(exclude_none=True).encode())
+        if episode.dropped or episode.size_bytes + size > MAX_EPISODE_BYTES:
             episode.dropped += 1
             return
         episode.size_bytes += size
@@ -68,15 +70,3 @@ class PartBuffer:
     def close(self, chat_id: UUID) -> None:
         """Forget the chat's episode: its turn is over."""
         self._episodes.pop(chat_id, None)
-
-
-def _size(part: Part) -> int:
-    match part:
-        case TextPart() | ReasoningPart():
-            return len(part.text) + 64
-        case ToolCallPart():
-            return len(part.args_delta or "") + len(str(part.args or "")) + 128
-        case ToolResultPart():
-            return len(str(part.result)) + 128
-        case _:
-            return 1024

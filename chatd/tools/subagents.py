@@ -5,6 +5,7 @@ A spawn is named by its call, so a repeat after a crash finds the child it made.
 """
 
 import asyncio
+import contextlib
 from typing import Any, Literal
 from uuid import UUID
 
@@ -15,8 +16,8 @@ from chatd.provider.protocol import FunctionTool
 from chatd.store import queries
 from chatd.store.rows import chat_from_row
 from chatd.store.store import NewChat, Store, derive_title
-from chatd.stream.hub import Hub
-from chatd.tools.toolset import CallContext, LocalTool, ToolOutcome, error_outcome
+from chatd.stream.hub import Hub, Subscription
+from chatd.tools.toolset import CallContext, LocalTool, ToolOutcome, error_outcome, truncate
 from chatd.wire import Chat, Message, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["SubagentTools"]
@@ -146,11 +147,7 @@ class SubagentTools:
             try:
                 async with asyncio.timeout(timeout_s):
                     while _is_busy(child := await self._child(chat_id)):
-                        try:
-                            async with asyncio.timeout(POLL_S):
-                                await subscription.wait()
-                        except TimeoutError:
-                            continue
+                        await _wait_changed(subscription)
                     return child
             except TimeoutError:
                 # It may have ended between the last look and the deadline.
@@ -164,7 +161,7 @@ class SubagentTools:
 
     async def _report(self, call: ToolCallPart, child: Chat) -> ToolOutcome:
         messages = await self._store.read(queries.prompt_messages, child.id)
-        value = {**_summary(child), "report": _last_text(messages)}
+        value = {**_summary(child), "report": truncate(_last_text(messages))}
         if child.status != "error":
             return _result(call, value)
         error = child.last_error
@@ -176,6 +173,14 @@ class SubagentTools:
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, result=value, is_error=True
         )
         return ToolOutcome(part=part)
+
+
+async def _wait_changed(subscription: Subscription) -> None:
+    """Until the child's row changed, or for ``POLL_S``; its fragments are nobody's business here."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(POLL_S):
+            while not await subscription.wait():
+                continue
 
 
 def _is_busy(chat: Chat) -> bool:

@@ -4,6 +4,7 @@ What a chat's tools are and how one call is run.
 A tool's failure is a result that the model reads, never an exception.
 """
 
+import asyncio
 import base64
 import binascii
 import uuid
@@ -18,7 +19,7 @@ from chatd.provider.protocol import ComputerSpec, FunctionTool
 from chatd.store.rows import NewFile
 from chatd.wire import ToolCallPart, ToolResultPart
 
-__all__ = ["CallContext", "LocalTool", "ToolOutcome", "Toolset", "error_outcome", "outcome_of"]
+__all__ = ["CallContext", "LocalTool", "ToolOutcome", "Toolset", "error_outcome", "outcome_of", "truncate"]
 
 # Characters of one result's text. The truncation choke point; half of a 32k window at 4 bytes a token.
 MAX_RESULT_CHARACTERS = 65_536
@@ -87,6 +88,12 @@ class Toolset:
     async def _guarded(self, run: RunTool, context: CallContext) -> ToolOutcome:
         try:
             return await run(context)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            # Not we were cancelled, but something inside the tool.
+            return error_outcome(context.call, "the tool was cancelled before it ended")
         except Exception as exc:  # noqa: BLE001 -- a broken tool must not end the turn
             return error_outcome(context.call, f"{type(exc).__name__}: {exc}")
 
@@ -96,7 +103,7 @@ def error_outcome(call: ToolCallPart, text: str) -> ToolOutcome:
     part = ToolResultPart(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,
-        result={"error": _truncate(text)},
+        result={"error": truncate(text)},
         is_error=True,
     )
     return ToolOutcome(part=part)
@@ -104,7 +111,7 @@ def error_outcome(call: ToolCallPart, text: str) -> ToolOutcome:
 
 def outcome_of(call: ToolCallPart, result: ToolResult) -> ToolOutcome:
     """A workspace's result as a part: text joined by newlines, the first picture stored as a file."""
-    text = _truncate("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
+    text = truncate("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
     images = [block for block in result.content if isinstance(block, ImageContent)]
     picture = _picture(images[0]) if images else None
     if picture is not None:
@@ -136,7 +143,8 @@ def _picture(image: ImageContent) -> NewFile | None:
     return NewFile(id=uuid.uuid4(), media_type=image.mime_type, data=data, name="screenshot.png")
 
 
-def _truncate(text: str) -> str:
+def truncate(text: str) -> str:
+    """The choke point of result size: head and tail are kept, a note says how much was cut."""
     if len(text) <= MAX_RESULT_CHARACTERS:
         return text
     head = MAX_RESULT_CHARACTERS * 2 // 3

@@ -65,14 +65,14 @@ class Worker:
         candidates = await store.read(
             queries.runnable_chats, now=store.now(), lease=settings.lease, limit=settings.acquire_batch
         )
-        for chat_id in candidates:
-            if chat_id in self._runners:
-                continue
+        fresh = [chat_id for chat_id in candidates if chat_id not in self._runners]
+        for chat_id in fresh:
             runner_id = uuid.uuid4()
             if await store.transition(chat_id, partial(self._take, runner_id=runner_id)):
                 task = group.create_task(self._drive(chat_id, runner_id), name=f"runner {chat_id}")
                 self._runners[chat_id] = (runner_id, task)
-        if len(candidates) == settings.acquire_batch:
+        # A full batch tells of more; one that holds only what we run (late heartbeats) tells nothing.
+        if fresh and len(candidates) == settings.acquire_batch:
             self._wake.set()
 
     def _take(self, tx: ChatTx, *, runner_id: UUID) -> bool:

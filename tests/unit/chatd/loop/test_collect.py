@@ -1,5 +1,6 @@
 """The collector keeps everything it was given, at any moment."""
 
+import itertools
 import json
 
 import pytest
@@ -22,8 +23,8 @@ STREAM: list[ProviderEvent] = [
     ReasoningDelta("hm"),
     ReasoningDelta("mm"),
     PartDone(ReasoningPart(text="hmmm", provider_metadata={"signature": "s"})),
-    TextDelta("Hel"),
-    TextDelta("lo"),
+    TextDelta("He"),
+    TextDelta("llo"),
     PartDone(TextPart(text="Hello")),
     ToolInputDelta("c1", "run", ""),
     ToolInputDelta("c1", "run", '{"a"'),
@@ -46,7 +47,7 @@ def collect(events: list[ProviderEvent]) -> tuple[Collector, list[Part | None]]:
         (1, [ReasoningPart(text="hm")]),
         (2, [ReasoningPart(text="hmmm")]),
         (3, ["reasoning"]),
-        (4, ["reasoning", TextPart(text="Hel")]),
+        (4, ["reasoning", TextPart(text="He")]),
         (5, ["reasoning", TextPart(text="Hello")]),
         (6, ["reasoning", TextPart(text="Hello")]),
         (7, ["reasoning", TextPart(text="Hello"), ToolCallPart(tool_call_id="c1", tool_name="run", args={})]),
@@ -74,8 +75,8 @@ def test_content_is_the_whole_parts_and_fragments_are_not_doubled() -> None:
         ReasoningPart(text="hm"),
         ReasoningPart(text="mm"),
         None,
-        TextPart(text="Hel"),
-        TextPart(text="lo"),
+        TextPart(text="He"),
+        TextPart(text="llo"),
         None,
         ToolCallPart(tool_call_id="c1", tool_name="run", args_delta=""),
         ToolCallPart(tool_call_id="c1", tool_name="run", args_delta='{"a"'),
@@ -118,7 +119,7 @@ def test_arguments_cut_anywhere_are_whole_or_empty(cuts: list[int], length: int)
     whole = json.dumps(args)
     received = whole[:length]
     edges = [0, *sorted(min(cut, len(received)) for cut in cuts), len(received)]
-    deltas = [received[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    deltas = [received[start:end] for start, end in itertools.pairwise(edges)]
     collector, _ = collect([ToolInputDelta("c", "run", delta) for delta in deltas])
     expected = args if received == whole else {}
 

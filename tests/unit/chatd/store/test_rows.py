@@ -122,6 +122,7 @@ def test_local_calls_are_those_that_the_vendor_does_not_run() -> None:
         ("x" * 80, "x" * 80),
         ("x" * 81, "x" * 79 + "…"),
         ("x" * 80 + " b c d e f g", "x" * 79 + "…"),
+        (" ".join(["x" * 12] * 5 + ["y" * 15, "z"]), " ".join(["x" * 12] * 5) + " " + "y" * 14 + "…"),
         (" ".join(["x" * 15] * 5) + " y", " ".join(["x" * 15] * 5 + ["y"])[:79] + "…"),
     ],
 )

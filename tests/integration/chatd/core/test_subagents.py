@@ -1,0 +1,182 @@
+"""A root chat starts agents and waits for them."""
+
+import uuid
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from chatd.faults import FaultKind, make_fault
+from chatd.wire import ToolResultPart
+from tests.integration.chatd.core.world import Gate, World, call, say
+
+AUTH = make_fault(FaultKind.AUTH, "scripted", retryable=False)
+
+
+async def results(world: World, chat_id: UUID) -> list[ToolResultPart]:
+    """Every tool result of the chat, in order."""
+    messages = await world.messages(chat_id)
+    return [part for message in messages for part in message.content if isinstance(part, ToolResultPart)]
+
+
+async def spawned(world: World, **fields: Any) -> tuple[UUID, UUID]:
+    """A root that started one agent and then rests: ids of root and child."""
+    args = {"prompt": "do it", **fields}
+    chat = await world.chat([call(("s", "spawn_agent"), **args), say("started"), say("2")])
+    await world.until_rest(chat.id)
+    (child,) = await world.children(chat.id)
+    return chat.id, child.id
+
+
+async def ask(world: World, chat_id: UUID, /, **args: Any) -> ToolResultPart:
+    """Let the root call ``wait_agent`` with *args* and return its result."""
+    world.model.scripts["hello"] = [call(("w", "wait_agent"), **args), say("ok")]
+    await world.send(chat_id, "wait for it")
+    await world.until_rest(chat_id)
+    return (await results(world, chat_id))[-1]
+
+
+async def test_an_agent_is_started_and_its_report_read(world: World) -> None:
+    """Spec 7: an ordinary chat with a parent; the report is its newest text."""
+    world.model.scripts["do it"] = [call(("x", "none"), text="working"), say("all done")]
+    chat_id, child_id = await spawned(world, title=" My title ")
+    answer = await ask(world, chat_id, chat_id=str(child_id))
+
+    first = (await results(world, chat_id))[0].result
+    assert (first["chat_id"], first["title"], first["type"]) == (str(child_id), "My title", "general")
+    assert first["status"] == "running"
+    assert answer.result == {
+        "chat_id": str(child_id),
+        "title": "My title",
+        "status": "waiting",
+        "report": "all done",
+    }
+    assert not answer.is_error
+    row = await world.row(child_id)
+    assert (row["parent_chat_id"], row["root_chat_id"], row["owner_id"]) == (chat_id, chat_id, world.user_id)
+
+
+async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
+    """Spec 7: parent and child work at the same time; the end of the child wakes the wait."""
+    gate = Gate()
+    world.model.scripts["do it"] = [[gate, *say("late")]]
+    chat_id, child_id = await spawned(world)
+    world.model.scripts["hello"] = [call(("w", "wait_agent"), chat_id=str(child_id)), say("ok")]
+    await world.send(chat_id, "wait")
+    await gate.wait_reached()
+    gate.opened.set()
+    await world.until_rest(chat_id)
+
+    assert (await results(world, chat_id))[-1].result["report"] == "late"
+
+
+async def test_a_desktop_agent_has_the_desktop_and_nothing_else(world: World) -> None:
+    """Spec 7: computer_use gets the computer; depth is one, so no child can spawn."""
+
+    async def act(_: object) -> Any:
+        raise NotImplementedError
+
+    world.workspace.handlers = {"computer": act, "shell": act}
+    world.model.scripts |= {"look": [say("seen")], "read": [say("read")]}
+    script = [
+        call(("a", "spawn_computer_use_agent"), prompt="look"),
+        call(("b", "spawn_agent"), prompt="read"),
+        say("started"),
+    ]
+    chat = await world.chat(script, agent_id=world.agent_id)
+    await world.until_rest(chat.id)
+    children = await world.children(chat.id)
+    for child in children:
+        await world.until_rest(child.id)
+
+    tools = {
+        request.messages[0].content[0].text: ([tool.name for tool in request.tools], request.computer)  # type: ignore[union-attr]
+        for request in world.model.requests
+    }
+    assert [child.mode for child in children] == ["computer_use", None]
+    assert tools["hello"][0] == ["spawn_computer_use_agent", "spawn_agent", "wait_agent", "shell"]
+    assert tools["look"][0] == []
+    assert tools["look"][1] is not None
+    assert tools["read"] == (["shell"], None)
+
+
+async def test_a_spawn_repeated_after_a_crash_is_the_same_child(world: World) -> None:
+    """Ours: the process died between the child's creation and the commit of its result."""
+    world.model.scripts["do it"] = [say("once")]
+    reached = Gate()
+    create = world.store.create_chat
+
+    async def create_and_hang(new: Any) -> Any:
+        child = await create(new)
+        await reached.pass_through()
+        return child
+
+    root = await world.chat([call(("s", "spawn_agent"), prompt="do it"), say("started")])
+    world.store.create_chat = create_and_hang  # type: ignore[method-assign]
+    await reached.wait_reached()
+    await world.stop()
+    world.store.create_chat = create  # type: ignore[method-assign]
+    await world.store.release_all()
+    world.start()
+    await world.until_rest(root.id)
+    (child,) = await world.children(root.id)
+    await world.until_rest(child.id)
+
+    assert (await results(world, root.id))[0].result["chat_id"] == str(child.id)
+    assert await world.texts(child.id) == ["user:do it", "assistant:once"]
+
+
+async def test_a_wait_that_takes_too_long_is_no_error(world: World) -> None:
+    """Spec 7: timed_out with title and status; the child keeps running."""
+    gate = Gate()
+    world.model.scripts["do it"] = [[gate, *say("late")]]
+    chat_id, child_id = await spawned(world)
+    await gate.wait_reached()
+    answer = await ask(world, chat_id, chat_id=str(child_id), timeout_seconds=0.01)
+
+    assert answer.result["timed_out"] is True
+    assert (answer.result["status"], answer.is_error) == ("running", False)
+    gate.opened.set()
+    await world.until_rest(child_id)
+
+
+async def test_a_failed_agent_s_error_is_told(world: World) -> None:
+    """Spec 7: error status gives a structured payload with the report so far."""
+    world.model.scripts["do it"] = [call(("x", "none"), text="half way"), [AUTH]]
+    chat_id, child_id = await spawned(world)
+    answer = await ask(world, chat_id, chat_id=str(child_id))
+
+    assert answer.is_error
+    assert (answer.result["kind"], answer.result["report"]) == ("auth", "half way")
+    assert answer.result["error"] == AUTH.user_text
+
+
+@pytest.mark.parametrize("whose", ["foreign", "own", "unknown", "not an id", "missing", "bad timeout"])
+async def test_waiting_for_what_is_no_child_is_an_error(world: World, whose: str) -> None:
+    """Spec 7: descendant check; self, strangers and nonsense are refused."""
+    stranger = await world.chat([say("x")], value="stranger")
+    await world.until_rest(stranger.id)
+    chat = await world.chat([say("x")])
+    await world.until_rest(chat.id)
+    args: dict[str, Any] = {
+        "foreign": {"chat_id": str(stranger.id)},
+        "own": {"chat_id": str(chat.id)},
+        "unknown": {"chat_id": str(uuid.uuid4())},
+        "not an id": {"chat_id": "x"},
+        "missing": {},
+        "bad timeout": {"chat_id": str(stranger.id), "timeout_seconds": -1},
+    }[whose]
+    answer = await ask(world, chat.id, **args)
+
+    assert answer.is_error
+    assert answer.result["error"]
+
+
+@pytest.mark.parametrize("args", [{}, {"prompt": " \n"}, {"prompt": 5}, {"prompt": "x", "type": "explore"}])
+async def test_a_senseless_spawn_starts_nothing(world: World, args: dict[str, Any]) -> None:
+    """Spec 7: the prompt must not be blank, the type must be known."""
+    chat = await world.chat([call(("s", "spawn_agent"), **args), say("oh")])
+    await world.until_rest(chat.id)
+
+    assert (await results(world, chat.id))[0].is_error
+    assert await world.children(chat.id) == ()
