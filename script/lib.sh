@@ -9,7 +9,8 @@ PY=$VENV/bin/python
 
 # What a desktop needs, and what the tests need besides.
 RUN_PACKAGES=(tigervnc-standalone-server openbox xterm xauth xfonts-base x11-xkb-utils xkb-data fonts-dejavu-core python3-venv ca-certificates)
-DEV_PACKAGES=(git procps)
+# libatomic1: playwright brings a Node that wants it.
+DEV_PACKAGES=(git procps libatomic1)
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 die() {
