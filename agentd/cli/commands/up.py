@@ -42,7 +42,8 @@ def up(
     """
 
     async def work() -> None:
-        configure_logging("info")
+        # People read the URL; a journal wants the rest too.
+        configure_logging("warning" if sys.stderr.isatty() else "info")
         await run_up(make_stack(data, port), open_browser=not no_open and not as_json, as_json=as_json)
 
     run(work, as_json=as_json)
