@@ -12,7 +12,7 @@ from aiohttp import web
 
 from agentd.calls import CallTable
 from agentd.desktops import Desktops
-from agentd.errors import AlreadyRunning
+from agentd.errors import AlreadyRunning, RuntimeDirUnusable
 from agentd.link import Link
 from agentd.routes import desktop as desktop_routes
 from agentd.routes.errors import error_middleware
@@ -27,6 +27,10 @@ SOCKET_NAME = "agentd.sock"
 # Bytes of a local request; actions carry at most 100,000 characters of text.
 MAX_BODY_BYTES = 2 * 1024 * 1024
 
+# A socket's path has at most 107 bytes; the longest of ours below the directory is "/desktop-main/rfb.sock".
+MAX_RUNTIME_DIR_BYTES = 107 - len("/desktop-main/rfb.sock")
+ELSEWHERE = "set AGENTD_RUNTIME_DIR to a short path of your own"
+
 log = structlog.get_logger("agentd")
 
 
@@ -35,14 +39,20 @@ def make_private_dir(path: Path) -> Path:
     Create *path* with mode 0700, or check that it is ours and private.
 
     Raises:
-        AlreadyRunning: it belongs to another user.
-        OSError: it can't be made.
+        RuntimeDirUnusable: it can't be made, belongs to another user, or is too long a path.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    info = path.lstat()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = path.lstat()
+    except OSError as exc:
+        msg = f"the runtime directory {path} can't be made: {exc.strerror}; {ELSEWHERE}"
+        raise RuntimeDirUnusable(msg) from exc
     if info.st_uid != os.getuid() or not stat.S_ISDIR(info.st_mode):
-        msg = f"{path} belongs to another user; set AGENTD_RUNTIME_DIR to a directory of your own"
-        raise AlreadyRunning(msg)
+        msg = f"the runtime directory {path} belongs to another user; {ELSEWHERE}"
+        raise RuntimeDirUnusable(msg)
+    if len(os.fsencode(path)) > MAX_RUNTIME_DIR_BYTES:
+        msg = f"the runtime directory {path} is too long a path for sockets in it; {ELSEWHERE}"
+        raise RuntimeDirUnusable(msg)
     path.chmod(0o700)
     return path
 

@@ -8,6 +8,7 @@ AgentError
         Unauthorised
         AlreadyRunning
         CallCancelled
+        RuntimeDirUnusable
     Unavailable
         ShuttingDown
         NotRunning
@@ -23,6 +24,7 @@ __all__ = [
     "NotRunning",
     "OutcomeUnknown",
     "Refused",
+    "RuntimeDirUnusable",
     "ShuttingDown",
     "Unauthorised",
     "Unavailable",
@@ -69,6 +71,12 @@ class CallCancelled(Refused):
     """Somebody stopped the call before it ended."""
 
     code = "cancelled"
+
+
+class RuntimeDirUnusable(Refused):
+    """The directory for sockets can't be used."""
+
+    code = "runtime_dir_unusable"
 
 
 class Unavailable(AgentError):

@@ -57,6 +57,12 @@ class PortInUse(Unavailable):
     code = "port_in_use"
 
 
+class DatabaseUnusable(Unavailable):
+    """The database can't be opened or migrated."""
+
+    code = "database_unusable"
+
+
 class ScenarioUnusable(Unavailable):
     """The rehearsal model's scenario file can't be used."""
 
@@ -117,7 +123,11 @@ class ControlPlane:
         self._cleanup.callback(data_dir.release)
         database = Database(sqlite_url(self.settings.database_path))
         self._cleanup.push_async_callback(database.close)
-        await database.migrate()
+        try:
+            await database.migrate()
+        except sa.exc.DatabaseError as exc:
+            text = f"{self.settings.database_path} is no database of ours: {exc.orig}"
+            raise DatabaseUnusable(f"{text}; move it away, or choose another place with --data DIR") from exc
         hub = Hub()
         store = Store(database, publish=hub.publish)
         catalog = Catalog(await self._model_sources())

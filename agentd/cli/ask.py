@@ -56,6 +56,8 @@ async def ask(
 
     Cancellation: the chat is interrupted, its partial answer kept.
     """
+    if not text.strip():
+        raise CliError(Exit.USAGE, 'what is to be done? agentd ask "take a screenshot"', code="usage")
     body: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
     if model is not None:
         body["model_config_id"] = model

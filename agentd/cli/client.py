@@ -15,6 +15,7 @@ __all__ = ["ApiClient", "LocalClient", "api_client", "local_client"]
 
 # Seconds; a hold or a wait may take five minutes.
 TIMEOUT = aiohttp.ClientTimeout(total=400, connect=5)
+CUT_OFF = "chatd does not answer (any more); start it with `agentd up`: a chat that was at work goes on"
 # Server errors that mean "can't start", by their stable word.
 CANNOT_START = frozenset({"start_failed", "missing_program", "unavailable"})
 
@@ -81,7 +82,7 @@ class ApiClient:
                     return await response.read()
                 answer = await response.json()
         except (aiohttp.ClientError, TimeoutError) as exc:
-            raise CliError(Exit.NOT_RUNNING, f"chatd did not answer: {exc}", code="no_answer") from exc
+            raise CliError(Exit.NOT_RUNNING, CUT_OFF, code="no_answer") from exc
         if response.status >= 400:
             raise CliError(Exit.FAILED, str(answer.get("message")), code=str(answer.get("code", "error")))
         return answer
@@ -103,7 +104,7 @@ class ApiClient:
                     for event in json.loads(message.data):
                         yield event
         except aiohttp.ClientError as exc:
-            raise CliError(Exit.NOT_RUNNING, f"chatd did not answer: {exc}", code="no_answer") from exc
+            raise CliError(Exit.NOT_RUNNING, CUT_OFF, code="no_answer") from exc
 
 
 @asynccontextmanager

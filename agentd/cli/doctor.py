@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from agentd.cli.stack import read_run_file
 from agentd.settings import AgentdSettings
 from chatd.provider.catalog import sources_from_settings
 from chatd.routes.misc import PAGE_DIR
@@ -131,14 +132,19 @@ def _models(_: AgentdSettings, chatd: ChatdSettings) -> Check:
     )
 
 
-def _port(_: AgentdSettings, chatd: ChatdSettings) -> Check:
+def _port(agentd: AgentdSettings, chatd: ChatdSettings) -> Check:
     where = f"{chatd.host}:{chatd.port}"
+    running = read_run_file(agentd.runtime_dir)
+    if running is not None and running.api.startswith(f"http://{where}/"):
+        return Check(
+            name="port", status="ok", detail=f"{where} is in use by your agentd up, pid {running.pid}"
+        )
     with closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((chatd.host, chatd.port))
         except OSError as exc:
-            advice = "if that is not your own `agentd up`, choose another with --port (0 takes a free one)"
+            advice = "choose another with --port (0 takes a free one)"
             return Check(name="port", status="warning", detail=f"{where}: {exc.strerror}", advice=advice)
     return Check(name="port", status="ok", detail=f"{where} is free")
 

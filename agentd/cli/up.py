@@ -37,7 +37,7 @@ async def run_up(stack: Stack, *, open_browser: bool, as_json: bool) -> None:
 
 
 def wait_for_signal() -> asyncio.Event:
-    """An event that SIGINT and SIGTERM set; a second signal ends the process at once."""
+    """An event that SIGINT, SIGTERM and SIGHUP set; a second signal ends the process at once."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -46,7 +46,7 @@ def wait_for_signal() -> asyncio.Event:
             os._exit(130)
         stopping.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
     return stopping
 

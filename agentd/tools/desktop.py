@@ -55,7 +55,9 @@ def to_tool_result(result: ComputerResult) -> ToolResult:
 
 def describe_problem(exc: ValidationError) -> str:
     """The first problems of a validation, in one line each."""
-    problems = exc.errors(include_url=False, include_input=False)[:3]
+    every = exc.errors(include_url=False, include_input=False)
+    # A tuple whose item is wrong is also called too short; only the item's problem is true.
+    problems = [p for p in every if not any(_is_below(q["loc"], p["loc"]) for q in every)][:3]
     return "\n".join(
         f"{'.'.join(str(step) for step in p['loc']) or 'arguments'}: {p['msg']}" for p in problems
     )
@@ -63,3 +65,7 @@ def describe_problem(exc: ValidationError) -> str:
 
 def _error(text: str) -> ToolResult:
     return ToolResult(content=(TextContent(text=text),), is_error=True)
+
+
+def _is_below(inner: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(inner) > len(outer) and inner[: len(outer)] == outer

@@ -6,6 +6,7 @@ browser gets a status and not a socket that opens and closes.
 """
 
 import asyncio
+import contextlib
 from uuid import UUID
 
 from aiohttp import WSMsgType, hdrs, web
@@ -60,8 +61,9 @@ async def desktop(request: web.Request) -> web.StreamResponse:
             compress=False,
             max_msg_size=MAX_VIEWER_FRAME_BYTES,
         )
-        await viewer.prepare(request)
-        await relay(viewer, upstream)
+        with contextlib.suppress(ConnectionError):
+            await viewer.prepare(request)
+            await relay(viewer, upstream)
         return viewer
     finally:
         upstream.done.set()

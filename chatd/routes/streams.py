@@ -19,6 +19,8 @@ __all__ = ["routes"]
 
 # Seconds between pings of a silent WebSocket; proxies cut silence at 60.
 HEARTBEAT_S = 25.0
+# Seconds without news after which the list's stream says that we live.
+WATCH_ALIVE_S = 25.0
 # Bytes a client may send in one frame: it has nothing to say here.
 MAX_CLIENT_FRAME_BYTES = 4096
 
@@ -53,8 +55,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
 
 async def _batches(events: AsyncIterator[list[StreamEvent]]) -> AsyncIterator[str]:
     async for batch in events:
-        if batch:
-            yield render_batch(batch)
+        # An empty one goes out too: by it a page knows that we live.
+        yield render_batch(batch)
 
 
 @contextlib.contextmanager
@@ -120,7 +122,12 @@ async def _changed_chats(request: web.Request) -> AsyncIterator[str]:
     parts, owner_id = services(request), identity(request).user_id
     with parts.hub.watch_owner(owner_id) as subscription:
         while True:
-            changed = await subscription.wait()
+            try:
+                async with asyncio.timeout(WATCH_ALIVE_S):
+                    changed = await subscription.wait()
+            except TimeoutError:
+                yield "[]"
+                continue
             frames = [await _chat_event(request, chat_id, owner_id) for chat_id in changed]
             known = [frame for frame in frames if frame is not None]
             if known:

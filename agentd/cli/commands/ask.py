@@ -30,12 +30,6 @@ def ask_command(
     Do one job: run a chat to its end and print the answer.
 
     Uses the running `agentd up`, or starts its own for the time. Progress goes to stderr.
-
-    Examples:
-    --------
-    agentd ask "open a terminal and run `uname -a`, then tell me what it says"
-
-    agentd ask "take a screenshot" --screenshot shot.png --json
     """
 
     async def work() -> Answer:

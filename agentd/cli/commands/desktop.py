@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -31,6 +32,11 @@ def _desktop_request(method: str, path: str, body: object | None = None, *, as_j
     return run(work, as_json=as_json)
 
 
+def _path(name: str, verb: str) -> str:
+    """A desktop's route; whatever the name holds stays one segment of it."""
+    return f"/{quote(name, safe='')}/{verb}"
+
+
 def _print_statuses(statuses: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print_json(statuses)
@@ -44,12 +50,12 @@ def _print_statuses(statuses: list[dict[str, Any]], *, as_json: bool) -> None:
 
 def desktop_up(*, name: DesktopName = "main", as_json: Json = False) -> None:
     """Start the desktop session, unless it runs."""
-    _print_statuses([_desktop_request("POST", f"/{name}/up", as_json=as_json)], as_json=as_json)
+    _print_statuses([_desktop_request("POST", _path(name, "up"), as_json=as_json)], as_json=as_json)
 
 
 def desktop_down(*, name: DesktopName = "main", as_json: Json = False) -> None:
     """Stop the desktop session and everything in it."""
-    _print_statuses([_desktop_request("POST", f"/{name}/down", as_json=as_json)], as_json=as_json)
+    _print_statuses([_desktop_request("POST", _path(name, "down"), as_json=as_json)], as_json=as_json)
 
 
 def desktop_status(*, as_json: Json = False) -> None:
@@ -58,14 +64,8 @@ def desktop_status(*, as_json: Json = False) -> None:
 
 
 def desktop_screenshot(file: Path, *, name: DesktopName = "main", as_json: Json = False) -> None:
-    """
-    Save a screenshot as PNG; "-" writes it to stdout.
-
-    Examples:
-    --------
-    agentd desktop screenshot shot.png
-    """
-    data: bytes = _desktop_request("GET", f"/{name}/screenshot", as_json=as_json)
+    """Save a screenshot as PNG; "-" writes it to stdout."""
+    data: bytes = _desktop_request("GET", _path(name, "screenshot"), as_json=as_json)
     if str(file) == "-":
         sys.stdout.buffer.write(data)
         return
@@ -75,27 +75,19 @@ def desktop_screenshot(file: Path, *, name: DesktopName = "main", as_json: Json 
         fail(CliError(Exit.FAILED, f"can't write {file}: {exc.strerror}", code="unwritable"), as_json=as_json)
     if as_json:
         print_json({"file": str(file), "size": len(data)})
+    else:
+        sys.stdout.write(f"saved {file} ({len(data):,} bytes)\n")
 
 
 def desktop_do(action: str, *, name: DesktopName = "main", as_json: Json = False) -> None:
-    """
-    Perform one canonical action, given as JSON.
-
-    Examples:
-    --------
-    agentd desktop do '{"action":"left_click","coordinate":[100,200]}'
-
-    agentd desktop do '{"action":"type","text":"hello"}'
-
-    agentd desktop do '{"action":"key","text":"ctrl+l"}'
-    """
+    """Perform one canonical action, given as JSON."""
     try:
         body = json.loads(action)
     except ValueError as exc:
         fail(CliError(Exit.USAGE, f"the action is not JSON: {exc}", code="bad_json"), as_json=as_json)
     if not isinstance(body, dict):
         fail(CliError(Exit.USAGE, "the action must be a JSON object", code="bad_json"), as_json=as_json)
-    result = _desktop_request("POST", f"/{name}/action", body, as_json=as_json)
+    result = _desktop_request("POST", _path(name, "action"), body, as_json=as_json)
     if as_json:
         print_json(result)
     else:
@@ -107,16 +99,10 @@ def desktop_open(
     name: DesktopName = "main",
     as_json: Json = False,
 ) -> None:
-    """
-    Launch a program at the desktop.
-
-    Examples:
-    --------
-    agentd desktop open -- xterm -T hello
-    """
+    """Launch a program at the desktop."""
     if not command:
         fail(CliError(Exit.USAGE, "which program? agentd desktop open -- CMD ARGS…", code="usage"))
-    result = _desktop_request("POST", f"/{name}/open", {"argv": list(command)}, as_json=as_json)
+    result = _desktop_request("POST", _path(name, "open"), {"argv": list(command)}, as_json=as_json)
     if as_json:
         print_json(result)
     else:

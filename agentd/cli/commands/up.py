@@ -33,12 +33,6 @@ def up(
     Run everything on this machine: chats, the page, the workspace daemon and its desktop.
 
     Prints one URL that logs the browser in. Ctrl-C stops everything it started.
-
-    Examples:
-    --------
-    agentd up
-
-    agentd up --port 0 --data /tmp/try --json
     """
 
     async def work() -> None:

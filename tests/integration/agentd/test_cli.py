@@ -74,6 +74,43 @@ def test_help_and_version_are_no_errors(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        *([name] for name in ("up", "ask", "doctor", "login-url", "daemon")),
+        *(["desktop", name] for name in ("up", "down", "status", "screenshot", "do", "open")),
+    ],
+    ids=" ".join,
+)
+def test_every_command_shows_an_example(command: Command, arguments: list[str]) -> None:
+    """Ours: people copy the example before they read the options."""
+    helped = command(*arguments, "--help")
+
+    assert helped.code == 0
+    assert "For example:" in helped.out
+    assert f"agentd {' '.join(arguments)}" in helped.out
+
+
+def test_database_that_is_none_is_told_in_one_line(command: Command) -> None:
+    """Ours: a damaged file can't be opened; exit code 3, no traceback."""
+    data = command.home / "damaged"
+    data.mkdir()
+    (data / "chatd.sqlite3").write_text("garbage\n" * 1000)
+    ended = command("up", "--port", "0", "--data", str(data))
+
+    assert ended.code == 3
+    assert "chatd.sqlite3 is no database of ours" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_runtime_directory_too_long_for_sockets_is_told(command: Command) -> None:
+    """Ours: the kernel's limit is 107 bytes; the advice names the setting."""
+    ended = command("up", "--port", "0", AGENTD_RUNTIME_DIR=f"/tmp/{'x' * 120}")
+
+    assert ended.code == 3
+    assert "AGENTD_RUNTIME_DIR" in ended.err
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
         (["desktop", "status"], 4, "not_running"),

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from agentd.app import Daemon
-from agentd.errors import AlreadyRunning
+from agentd.errors import AlreadyRunning, RuntimeDirUnusable
 from agentd.settings import AgentdSettings
 
 # Seconds. Generous: other tests share the machine.
@@ -194,7 +194,7 @@ async def test_runtime_directory_of_somebody_else_is_refused(
 ) -> None:
     """Ours: /tmp is everybody's."""
     monkeypatch.setattr("agentd.app.os.getuid", lambda: 4711)
-    with pytest.raises(AlreadyRunning, match="another user"):
+    with pytest.raises(RuntimeDirUnusable, match="another user"):
         await _daemon(runtime_dir).start()
 
 
