@@ -129,7 +129,7 @@ def test_topics_without_listeners_are_forgotten() -> None:
         hub.publish(notice())
     hub.publish(notice())
 
-    assert (hub._by_chat, hub._by_owner) == ({}, {})  # noqa: SLF001 -- what is held is the point
+    assert (hub._by_chat, hub._by_owner) == ({}, {})
 
 
 def test_a_runnable_chat_wakes_the_worker() -> None:

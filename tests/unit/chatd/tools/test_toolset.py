@@ -173,6 +173,4 @@ def test_the_result_part_belongs_to_the_call() -> None:
     """Ours: id and name are the call's own."""
     part = error_outcome(context("broken").call, "x").part
 
-    assert part == ToolResultPart(
-        tool_call_id="c1", tool_name="broken", result={"error": "x"}, is_error=True
-    )
+    assert part == ToolResultPart(tool_call_id="c1", tool_name="broken", result={"error": "x"}, is_error=True)
