@@ -13,39 +13,50 @@ from typing import assert_never
 
 from computer.errors import InvalidAction, Refused
 from computer.geometry import ModelPoint, Point, Rect, Scale
-from computer.keys import Chord, parse_chord
+from computer.keys import Chord, Way, parse_chord
 from computer.wire import (
     Action,
+    ButtonEdge,
     Click,
     ComputerCall,
     CursorPosition,
     Drag,
+    GetClipboard,
     HoldKey,
     Key,
     KeyEdge,
+    KeySequence,
     LeftClickDrag,
     MouseButtonEdge,
     MouseMove,
+    PasteText,
     ScreenshotAction,
     Scroll,
+    SetClipboard,
     TypeText,
     Wait,
+    WaitSettled,
     WireCoordinate,
     Zoom,
 )
 
 __all__ = [
+    "TEXT_STEPS",
+    "AwaitRest",
     "Effect",
     "KeyDown",
     "KeyUp",
     "Look",
     "MoveTo",
+    "PasteCharacters",
     "Pause",
     "PlannedAction",
     "Press",
+    "ReadClipboard",
     "Release",
     "Step",
     "TypeCharacters",
+    "WriteClipboard",
     "plan_action",
     "plan_call",
     "render_output",
@@ -114,10 +125,37 @@ class TypeCharacters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PasteCharacters:
+    """Insert text through the clipboard, as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteClipboard:
+    """Put text on the clipboard."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadClipboard:
+    """Read the clipboard; its text is the action's output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """Let time pass, in seconds."""
 
     duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitRest:
+    """Let time pass until the screen has been quiet for *quiet_s*, at most *timeout_s*."""
+
+    quiet_s: float
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +165,9 @@ class Look:
     region: Rect
 
 
-Step = MoveTo | Press | Release | KeyDown | KeyUp | TypeCharacters | Pause | Look
+TextStep = TypeCharacters | PasteCharacters | WriteClipboard | ReadClipboard
+TEXT_STEPS = (TypeCharacters, PasteCharacters, WriteClipboard, ReadClipboard)
+Step = MoveTo | Press | Release | KeyDown | KeyUp | TextStep | Pause | AwaitRest | Look
 
 
 class Effect(StrEnum):
@@ -186,10 +226,32 @@ def plan_action(action: Action, scale: Scale) -> PlannedAction:
         InvalidAction: text that no keyboard can type, or an empty region.
     """
     match action:
-        case MouseMove() | Click() | MouseButtonEdge() | LeftClickDrag() | Drag() | Scroll():
+        case MouseMove() | Click() | MouseButtonEdge() | ButtonEdge() | LeftClickDrag() | Drag() | Scroll():
             return _plan_pointer(action, scale)
-        case Key() | HoldKey() | KeyEdge() | TypeText():
+        case Key() | KeySequence() | HoldKey() | KeyEdge():
             return _plan_keyboard(action)
+        case TypeText() | PasteText():
+            return _plan_text(action)
+        case SetClipboard() | GetClipboard():
+            return _plan_clipboard(action)
+        case ScreenshotAction() | Zoom() | CursorPosition():
+            return _plan_look(action, scale)
+        case Wait() | WaitSettled():
+            return _plan_wait(action)
+        case _:
+            assert_never(action)
+
+
+def render_output(planned: PlannedAction, place: ModelPoint | None, way: Way | None = None) -> str:
+    """Sentence for the model; *place* is in its frame, *way* is how text got there."""
+    if planned.action == "cursor_position" and place is not None:
+        return f"x={place.x},y={place.y}"
+    phrase = planned.phrase if way is None else f"{planned.phrase} by {way}"
+    return f"{phrase}." if place is None else f"{phrase} {planned.preposition} ({place.x}, {place.y})."
+
+
+def _plan_look(action: ScreenshotAction | Zoom | CursorPosition, scale: Scale) -> PlannedAction:
+    match action:
         case ScreenshotAction():
             return PlannedAction(action=action.action, steps=(), phrase="Took a screenshot")
         case Zoom():
@@ -198,28 +260,18 @@ def plan_action(action: Action, scale: Scale) -> PlannedAction:
             return PlannedAction(action=action.action, steps=(Look(region=region),), phrase=phrase)
         case CursorPosition():
             return PlannedAction(action=action.action, steps=(), phrase="", at_pointer=True)
-        case Wait():
-            pause = Pause(duration_s=action.duration_ms / 1_000)
-            return PlannedAction(
-                action=action.action, steps=(pause,), phrase=f"Waited {pause.duration_s:g} s"
-            )
-        case _:
-            assert_never(action)
 
 
-def render_output(planned: PlannedAction, place: ModelPoint | None) -> str:
-    """Sentence for the model; *place* is in its frame."""
-    if planned.action == "cursor_position" and place is not None:
-        return f"x={place.x},y={place.y}"
-    return (
-        f"{planned.phrase}."
-        if place is None
-        else f"{planned.phrase} {planned.preposition} ({place.x}, {place.y})."
-    )
+def _plan_wait(action: Wait | WaitSettled) -> PlannedAction:
+    if isinstance(action, Wait):
+        pause = Pause(duration_s=action.duration_ms / 1_000)
+        return PlannedAction(action=action.action, steps=(pause,), phrase=f"Waited {pause.duration_s:g} s")
+    rest = AwaitRest(quiet_s=action.quiet_ms / 1_000, timeout_s=action.timeout_ms / 1_000)
+    return PlannedAction(action=action.action, steps=(rest,), phrase="Waited for the screen to come to rest")
 
 
 def _plan_pointer(
-    action: MouseMove | Click | MouseButtonEdge | LeftClickDrag | Drag | Scroll, scale: Scale
+    action: MouseMove | Click | MouseButtonEdge | ButtonEdge | LeftClickDrag | Drag | Scroll, scale: Scale
 ) -> PlannedAction:
     match action:
         case MouseMove():
@@ -235,13 +287,8 @@ def _plan_pointer(
             )
         case Click():
             return _plan_click(action, scale)
-        case MouseButtonEdge():
-            is_press = action.action == "left_mouse_down"
-            edge: Step = Press(button=1) if is_press else Release(button=1)
-            phrase = "Pressed the left button" if is_press else "Released the left button"
-            return _at(
-                action.action, action.coordinate, scale, steps=(edge,), phrase=phrase, effect=Effect.ECHO
-            )
+        case MouseButtonEdge() | ButtonEdge():
+            return _plan_edge(action, scale)
         case Scroll():
             return _plan_scroll(action, scale)
         case LeftClickDrag():
@@ -266,6 +313,15 @@ def _plan_click(action: Click, scale: Scale) -> PlannedAction:
         phrase=phrase,
         effect=Effect.START,
     )
+
+
+def _plan_edge(action: MouseButtonEdge | ButtonEdge, scale: Scale) -> PlannedAction:
+    name = action.button if isinstance(action, ButtonEdge) else "left"
+    is_press = action.action in {"left_mouse_down", "button_down"}
+    button = BUTTONS[name]
+    edge: Step = Press(button=button) if is_press else Release(button=button)
+    phrase = f"{'Pressed' if is_press else 'Released'} the {name} button"
+    return _at(action.action, action.coordinate, scale, steps=(edge,), phrase=phrase, effect=Effect.ECHO)
 
 
 def _plan_scroll(action: Scroll, scale: Scale) -> PlannedAction:
@@ -339,9 +395,9 @@ def _with_modifiers(modifiers: str | None, steps: tuple[Step, ...]) -> tuple[Ste
     return (KeyDown(chord=chord), *steps, KeyUp(chord=chord))
 
 
-def _plan_keyboard(action: Key | HoldKey | KeyEdge | TypeText) -> PlannedAction:
-    if isinstance(action, TypeText):
-        return _plan_text(action)
+def _plan_keyboard(action: Key | KeySequence | HoldKey | KeyEdge) -> PlannedAction:
+    if isinstance(action, KeySequence):
+        return _plan_sequence(action)
     chord = parse_chord(action.text)
     effect = Effect.START if chord.is_command else Effect.ECHO
     down, up = KeyDown(chord=chord), KeyUp(chord=chord)
@@ -359,22 +415,56 @@ def _plan_keyboard(action: Key | HoldKey | KeyEdge | TypeText) -> PlannedAction:
     return PlannedAction(action=action.action, steps=steps, phrase=phrase, effect=effect)
 
 
-def _plan_text(action: TypeText) -> PlannedAction:
-    for offset, character in enumerate(action.text):
+def _plan_sequence(action: KeySequence) -> PlannedAction:
+    chords = [parse_chord(text) for text in action.keys]
+    steps = tuple(step for chord in chords for step in (KeyDown(chord=chord), KeyUp(chord=chord)))
+    return PlannedAction(
+        action=action.action,
+        steps=steps,
+        phrase=f"Pressed {', '.join(chord.text for chord in chords)}",
+        effect=Effect.START if any(chord.is_command for chord in chords) else Effect.ECHO,
+    )
+
+
+def _plan_text(action: TypeText | PasteText) -> PlannedAction:
+    _check_text(action.text, allowed="" if isinstance(action, TypeText) and action.plain else "\n\r\t")
+    step: Step
+    if isinstance(action, TypeText):
+        # A line end is Return, however it is written.
+        text = action.text.replace("\r\n", "\n").replace("\r", "\n")
+        step, verb, starts = TypeCharacters(text=text), "Typed", "\n" in text
+    else:
+        step, verb, starts = PasteCharacters(text=action.text), "Pasted", "\n" in action.text
+    return PlannedAction(
+        action=action.action,
+        steps=(step,),
+        phrase=f"{verb} {_count(action.text)}",
+        effect=Effect.START if starts else Effect.ECHO,
+    )
+
+
+def _plan_clipboard(action: SetClipboard | GetClipboard) -> PlannedAction:
+    if isinstance(action, GetClipboard):
+        return PlannedAction(action=action.action, steps=(ReadClipboard(),), phrase="Read the clipboard")
+    phrase = f"Put {_count(action.text)} on the clipboard"
+    return PlannedAction(action=action.action, steps=(WriteClipboard(text=action.text),), phrase=phrase)
+
+
+def _check_text(text: str, *, allowed: str) -> None:
+    for offset, character in enumerate(text):
+        if character in "\n\r\t" and character not in allowed:
+            name = "a tab" if character == "\t" else "a line end"
+            msg = f"character {offset} of the text is {name}, which plain text must not have"
+            raise InvalidAction(msg)
         if not _is_typable(character):
             msg = (
                 f"character {offset} of the text (U+{ord(character):04X}) can't be typed; use the key action"
             )
             raise InvalidAction(msg)
-    text = action.text.replace("\r\n", "\n").replace("\r", "\n")
-    effect = Effect.START if "\n" in text else Effect.ECHO
-    plural = "" if len(action.text) == 1 else "s"
-    return PlannedAction(
-        action=action.action,
-        steps=(TypeCharacters(text=text),),
-        phrase=f"Typed {len(action.text)} character{plural}",
-        effect=effect,
-    )
+
+
+def _count(text: str) -> str:
+    return f"{len(text)} character{'' if len(text) == 1 else 's'}"
 
 
 def _is_typable(character: str) -> bool:

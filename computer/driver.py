@@ -7,36 +7,42 @@ cancellation. Keys and buttons that a model pressed on purpose stay down between
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import ParamSpec, TypeVar, assert_never
 
-import numpy as np
-
 from computer.actions import (
+    AwaitRest,
     Effect,
     KeyDown,
     KeyUp,
     Look,
     MoveTo,
+    PasteCharacters,
     Pause,
     PlannedAction,
     Press,
+    ReadClipboard,
     Release,
     Step,
+    TextStep,
     TypeCharacters,
+    WriteClipboard,
     plan_call,
     render_output,
 )
-from computer.display import Display, Patience
+from computer.display import Display, DisplayInfo, Patience, Settled, Typed, Way
+from computer.display.rest import RestTracker
 from computer.errors import CaptureTimeout, ComputerError, DisplayClosed, DisplayLost, InvalidAction
-from computer.geometry import Rect, Scale, Size, fit_within
-from computer.pixels import Framebuffer, crop, encode_png, frame_size, scale_rgb, to_base64, to_rgb
+from computer.geometry import Point, Rect, Scale, Size
+from computer.pictures import Pictures
+from computer.pixels import EncodingSettings
+from computer.settling import SettleSettings
 from computer.shielding import finish
-from computer.wire import ActionReport, ComputerCall, ComputerResult, ScreenshotData
+from computer.wire import ActionReport, ComputerCall, ComputerResult, Held, ScreenshotData
 
 __all__ = ["ANSWER_LIMIT_S", "ComputerDriver"]
 
@@ -45,27 +51,22 @@ R = TypeVar("R")
 
 # Seconds in which the X server must answer; a stopped server is given up after them.
 ANSWER_LIMIT_S = 10.0
-# Seconds. An echo is on the screen after 10 ms, a new window after 100; an action without any
-# effect must not cost more than the first change is worth. A spinner never settles: hence a cap.
-PATIENCE = {
-    Effect.NONE: None,
-    Effect.ECHO: Patience(first_change_s=0.1, quiet_s=0.1, cap_s=2.0),
-    Effect.START: Patience(first_change_s=0.3, quiet_s=0.1, cap_s=2.0),
-}
-# Between two actions of one call the second needs what the first has started (a window to type
-# into), and a busy machine takes its time over that.
-PATIENCE_WITHIN_CALL = Patience(first_change_s=1.0, quiet_s=0.1, cap_s=3.0)
+# Seconds of waiting for a change in one go; others may use the display in between.
+WAIT_SLICE_S = 0.25
 RESTLESS = "the screen was still changing when the picture was taken"
 SUPERSEDED = "only the last action's picture is returned; make zoom the last action of a call"
+NO_CHANGE = "nothing on the screen changed within {:.0f} ms"
+BLANK = "the whole screen is of one colour: nothing is drawn on it"
+SLOW_STEPS = (Pause, TypeCharacters, PasteCharacters, WriteClipboard, ReadClipboard, Look, AwaitRest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Picture:
-    """The last picture, to be handed out again while the screen stays the same."""
+class _Observation:
+    """What the server says at the end of a call."""
 
-    frame: Framebuffer
-    size: Size
-    data: str
+    pointer: Point
+    held: Held
+    changed: tuple[Rect, ...]
 
 
 class ComputerDriver:
@@ -75,18 +76,27 @@ class ComputerDriver:
     Args:
         open_display: makes the display; called in the thread that will own it.
         answer_limit_s: seconds in which the display must answer one request.
+        settle: patience with the screen.
+        encoding: of pictures.
     """
 
     def __init__(
-        self, open_display: Callable[[], Display], *, answer_limit_s: float = ANSWER_LIMIT_S
+        self,
+        open_display: Callable[[], Display],
+        *,
+        answer_limit_s: float = ANSWER_LIMIT_S,
+        settle: SettleSettings | None = None,
+        encoding: EncodingSettings | None = None,
     ) -> None:
         self._open_display = open_display
         self._answer_limit_s = answer_limit_s
+        self._settle = settle or SettleSettings()
+        self._encoding = encoding or EncodingSettings()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="display")
         self._turn = asyncio.Lock()
         self._display: Display | None = None
+        self._pictures: Pictures | None = None
         self._is_closed = False
-        self._picture: _Picture | None = None
         self.is_broken = False
 
     async def open(self) -> None:
@@ -113,7 +123,7 @@ class ComputerDriver:
             the current step ends, then everything that is held is released.
         """
         async with self._turn:
-            native = await self._in_thread(self._get_display().size)
+            native = await self._in_thread(_begin, self._get_display())
             model = native
             if call.model_size is not None:
                 model = Size(width=call.model_size[0], height=call.model_size[1])
@@ -130,11 +140,15 @@ class ComputerDriver:
         May run while a call holds a key or waits.
         """
         target = Size(width=model_size[0], height=model_size[1]) if model_size else None
-        return await self._in_thread(self._take_picture, target)
+        return await self._in_thread(self._get_pictures().take, target)
 
-    async def release_all(self) -> None:
-        """Release every key and button that is held."""
-        await self._in_thread(self._get_display().release_all)
+    async def info(self) -> DisplayInfo:
+        """Describe the ways to see and to touch that were found to work."""
+        return await self._in_thread(self._get_display().info)
+
+    async def release_all(self) -> Held:
+        """Release every key and button that is held; returns what the server says is down still."""
+        return await self._in_thread(_release_and_read, self._get_display())
 
     async def close(self) -> None:
         """Release what is held, disconnect, and end the thread; harmless when repeated."""
@@ -151,6 +165,7 @@ class ComputerDriver:
     def _open_in_thread(self) -> None:
         # Kept at once, in the thread: a cancelled caller must still be able to close it.
         self._display = self._open_display()
+        self._pictures = Pictures(self._display, self._encoding)
         self._display.capture()
 
     async def _close(self) -> None:
@@ -164,6 +179,13 @@ class ComputerDriver:
             msg = "the driver is not open"
             raise DisplayClosed(msg)
         return self._display
+
+    def _get_pictures(self) -> Pictures:
+        self._get_display()
+        if self._pictures is None:
+            msg = "the driver is not open"
+            raise DisplayClosed(msg)
+        return self._pictures
 
     async def _release_quietly(self) -> None:
         # A display that is gone holds nothing any more.
@@ -189,22 +211,6 @@ class ComputerDriver:
         msg = f"the X server did not answer within {self._answer_limit_s:g} s"
         raise CaptureTimeout(msg)
 
-    def _take_picture(self, target: Size | None) -> ScreenshotData:
-        frame = self._get_display().capture()
-        native = frame_size(frame)
-        size = target or native
-        last = self._picture
-        if last is None or last.size != size or not np.array_equal(last.frame, frame):
-            data = to_base64(encode_png(scale_rgb(to_rgb(frame), size)))
-            last = self._picture = _Picture(frame=frame, size=size, data=data)
-        return _screenshot(last.data, size, native)
-
-    def _take_zoom(self, region: Rect, box: Size) -> ScreenshotData:
-        frame = self._get_display().capture()
-        part = to_rgb(crop(frame, region))
-        size = fit_within(region.size, box)
-        return _screenshot(to_base64(encode_png(scale_rgb(part, size))), size, frame_size(frame))
-
 
 class _Run:
     """One call in progress."""
@@ -212,11 +218,16 @@ class _Run:
     def __init__(self, driver: ComputerDriver, call: ComputerCall, scale: Scale) -> None:
         self._driver = driver
         self._display = driver._get_display()
+        self._pictures = driver._get_pictures()
         self._call = call
         self._scale = scale
         self._reports: list[ActionReport] = []
         self._zoom: ScreenshotData | None = None
         self._pending = Effect.NONE
+        self._settled: Settled | None = None
+        self._warning: str | None = None
+        self._way: Way | None = None
+        self._read: str | None = None
 
     async def perform(self) -> ComputerResult:
         """Plan, act, look."""
@@ -232,53 +243,80 @@ class _Run:
 
     async def _perform_action(self, planned: PlannedAction) -> ActionReport:
         if self._zoom is not None:
-            self._reports[-1] = self._reports[-1].model_copy(update={"warning": SUPERSEDED})
+            self._warn_last(SUPERSEDED)
             self._zoom = None
-        if self._pending is Effect.START or planned.effect is Effect.NONE:
+        is_wait = any(isinstance(step, AwaitRest) for step in planned.steps)
+        if not is_wait and (self._pending is Effect.START or planned.effect is Effect.NONE):
             await self._settle(is_within_call=True)
-        if planned.effect is not Effect.NONE and self._pending is Effect.NONE:
-            await self._driver._in_thread(self._display.mark)
+        if is_wait or (planned.effect is not Effect.NONE and self._pending is Effect.NONE):
+            await self._mark(is_wait=is_wait)
+        self._warning = self._way = self._read = None
         await self._perform_steps(planned.steps)
         if planned.effect is not Effect.NONE:
             self._pending = max(self._pending, planned.effect, key=list(Effect).index)
         return await self._report(planned)
 
+    async def _mark(self, *, is_wait: bool) -> None:
+        # What came before a wait, but after the action that it waits for, must count.
+        if self._looks and not (is_wait and self._pending is not Effect.NONE):
+            await self._driver._in_thread(self._display.mark)
+
     async def _perform_steps(self, steps: tuple[Step, ...]) -> None:
         batch: list[Step] = []
         for step in steps:
-            match step:
-                case Pause() | TypeCharacters() | Look():
-                    await self._perform_batch(batch)
-                    batch = []
-                    await self._perform_slow(step)
-                case _:
-                    batch.append(step)
+            if isinstance(step, SLOW_STEPS):
+                await self._perform_batch(batch)
+                batch = []
+                await self._perform_slow(step)
+            else:
+                batch.append(step)
         await self._perform_batch(batch)
 
     async def _perform_batch(self, steps: list[Step]) -> None:
         if steps:
-            await self._driver._in_thread(_perform_instant, self._display, tuple(steps))
+            warning = await self._driver._in_thread(_perform_instant, self._display, tuple(steps))
+            self._warning = warning or self._warning
 
-    async def _perform_slow(self, step: Pause | TypeCharacters | Look) -> None:
+    async def _perform_slow(self, step: Pause | TextStep | Look | AwaitRest) -> None:
         match step:
             case Pause():
                 await asyncio.sleep(step.duration_s)
-            case TypeCharacters():
-                await self._type(step.text)
+            case TypeCharacters() | PasteCharacters() | WriteClipboard() | ReadClipboard():
+                await self._perform_text(step)
             case Look():
                 self._zoom = await self._driver._in_thread(
-                    self._driver._take_zoom, step.region, self._scale.model
+                    self._pictures.take_region, step.region, self._scale.model
                 )
+            case AwaitRest():
+                patience = self._driver._settle.asked(step.quiet_s, step.timeout_s, self._pending)
+                self._pending = Effect.NONE
+                settled = await self._await_rest(patience)
+                self._warning = None if settled.is_settled else RESTLESS
             case _:
                 assert_never(step)
 
-    async def _type(self, text: str) -> None:
+    async def _perform_text(self, step: TextStep) -> None:
+        in_thread, display = self._driver._in_thread, self._display
+        match step:
+            case TypeCharacters():
+                typed = await self._type(step.text)
+                self._way, self._warning = typed.way, typed.warning
+            case PasteCharacters():
+                self._warning = (await in_thread(display.paste_text, step.text)).warning
+            case WriteClipboard():
+                await in_thread(display.set_clipboard, step.text)
+            case ReadClipboard():
+                self._read = await in_thread(display.get_clipboard)
+
+    async def _type(self, text: str) -> Typed:
         bursts = self._display.type_text(text)
         try:
-            while await self._driver._in_thread(next, bursts, None) is not None:
-                pass
+            outcome: int | Typed = 0
+            while isinstance(outcome, int):
+                outcome = await self._driver._in_thread(_next_burst, bursts)
+            return outcome
         finally:
-            await self._driver._in_thread(_close_iterator, bursts)
+            await self._driver._in_thread(bursts.close)
 
     async def _report(self, planned: PlannedAction) -> ActionReport:
         place, native = planned.point, None
@@ -289,42 +327,91 @@ class _Run:
             native = self._scale.to_native(place)
         return ActionReport(
             action=planned.action,
-            output=render_output(planned, place),
+            output=render_output(planned, place, self._way) if self._read is None else self._read,
             native_point=(native.x, native.y) if native is not None else None,
+            warning=self._warning,
         )
 
+    @property
+    def _looks(self) -> bool:
+        """Whether anything is made of what changes on the screen."""
+        return self._call.screenshot or len(self._call.actions) > 1 or _asks_to_look(self._call)
+
     async def _settle(self, *, is_within_call: bool = False) -> None:
-        patience = PATIENCE[self._pending]
-        if is_within_call and self._pending is Effect.START:
-            patience = PATIENCE_WITHIN_CALL
+        patience = self._driver._settle.after(self._pending, is_within_call=is_within_call)
         self._pending = Effect.NONE
         if patience is None:
             return
-        settled = await self._driver._in_thread(self._display.wait_settled, patience)
-        if not settled.is_settled and self._reports:
-            self._reports[-1] = self._reports[-1].model_copy(update={"warning": RESTLESS})
+        settled = await self._await_rest(patience)
+        if not settled.is_settled:
+            self._warn_last(RESTLESS)
+        elif not settled.changed:
+            self._warn_last(NO_CHANGE.format(settled.waited_s * 1_000))
+
+    async def _await_rest(self, patience: Patience) -> Settled:
+        tracker = RestTracker(patience, time.monotonic())
+        while (settled := tracker.judge(time.monotonic())) is None:
+            timeout_s = min(WAIT_SLICE_S, tracker.time_left(time.monotonic()))
+            for area in await self._driver._in_thread(self._display.wait_changes, timeout_s):
+                tracker.add(area, time.monotonic())
+        self._settled = settled
+        return settled
+
+    def _warn_last(self, warning: str) -> None:
+        # An earlier warning on the same action says more: it is about the action itself.
+        if self._reports and self._reports[-1].warning is None:
+            self._reports[-1] = self._reports[-1].model_copy(update={"warning": warning})
 
     async def _finish(self, error: ComputerError | None) -> ComputerResult:
-        screenshot = None
+        screenshot, seen = None, None
+        warnings: list[str] = []
         try:
             if self._call.screenshot or _asks_for_picture(self._call):
                 await self._settle()
                 screenshot = self._zoom if error is None else None
-                screenshot = screenshot or await self._driver.screenshot(self._call.model_size)
+                screenshot = screenshot or await self._take_picture()
+                if self._pictures.is_blank:
+                    warnings.append(BLANK)
+            seen = await self._driver._in_thread(_observe, self._display)
         except ComputerError as exc:
             error = error or exc
+        if seen is not None and error is not None and (seen.held.keys or seen.held.buttons):
+            warnings.append(f"still down after everything was released: {_name_held(seen.held)}")
+        return self._result(error, screenshot, seen, tuple(warnings))
+
+    async def _take_picture(self) -> ScreenshotData:
+        model = self._scale.model if self._call.model_size is not None else None
+        return await self._driver._in_thread(self._pictures.take, model, tells=True)
+
+    def _result(
+        self,
+        error: ComputerError | None,
+        screenshot: ScreenshotData | None,
+        seen: _Observation | None,
+        warnings: tuple[str, ...],
+    ) -> ComputerResult:
+        settled = self._settled
         return ComputerResult(
             reports=tuple(self._reports),
             screenshot=screenshot,
+            settled_ms=round(settled.waited_s * 1_000, 1) if settled is not None else None,
+            still_changing=settled is not None and not settled.is_settled,
+            changed=tuple((box.left, box.top, box.right, box.bottom) for box in seen.changed) if seen else (),
+            pointer=(seen.pointer.x, seen.pointer.y) if seen else None,
+            held=seen.held if seen else None,
+            warnings=warnings,
             error=str(error) if error is not None else None,
             error_code=error.code if error is not None else None,
         )
 
 
-def _perform_instant(display: Display, steps: tuple[Step, ...]) -> None:
+def _perform_instant(display: Display, steps: tuple[Step, ...]) -> str | None:
+    """Perform steps that take no time; returns a warning when the pointer did not go where it should."""
+    target: Point | None = None
     for step in steps:
         match step:
             case MoveTo():
+                target = step.point
                 display.move_pointer(step.point)
             case Press():
                 display.press_button(step.button)
@@ -337,25 +424,49 @@ def _perform_instant(display: Display, steps: tuple[Step, ...]) -> None:
             case _:
                 msg = f"{type(step).__name__} takes time"
                 raise InvalidAction(msg)
+    # Asking is the proof as well that the server has taken all of this.
+    found = display.pointer()
+    if target is None or found == target:
+        return None
+    return (
+        f"the pointer was sent to native ({target.x}, {target.y}) and is at ({found.x}, {found.y}): "
+        "a person or a program moves it"
+    )
+
+
+def _begin(display: Display) -> Size:
+    """Forget what a call that was cancelled has left unread; returns the size of the screen."""
+    display.take_changes()
+    return display.size()
+
+
+def _observe(display: Display) -> _Observation:
+    return _Observation(pointer=display.pointer(), held=display.read_held(), changed=display.take_changes())
+
+
+def _release_and_read(display: Display) -> Held:
+    display.release_all()
+    return display.read_held()
+
+
+def _next_burst(bursts: Generator[int, None, Typed]) -> int | Typed:
+    try:
+        return next(bursts)
+    except StopIteration as end:
+        typed: Typed = end.value
+        return typed
+
+
+def _name_held(held: Held) -> str:
+    return ", ".join((*held.keys, *(f"button {button}" for button in held.buttons)))
+
+
+def _asks_to_look(call: ComputerCall) -> bool:
+    return any(action.action in {"screenshot", "zoom", "wait_settled"} for action in call.actions)
 
 
 def _asks_for_picture(call: ComputerCall) -> bool:
     return any(action.action in {"screenshot", "zoom"} for action in call.actions)
-
-
-def _screenshot(data: str, size: Size, native: Size) -> ScreenshotData:
-    return ScreenshotData(
-        data=data,
-        model_size=(size.width, size.height),
-        native_size=(native.width, native.height),
-        taken_at=datetime.now(UTC),
-    )
-
-
-def _close_iterator(bursts: Iterator[int]) -> None:
-    close = getattr(bursts, "close", None)
-    if close is not None:
-        close()
 
 
 def _swallow(job: "asyncio.Future[R]") -> None:

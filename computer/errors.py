@@ -6,12 +6,15 @@ Everything that can go wrong with a desktop, as one tree.
             InvalidAction
             OutOfBounds
             UnknownKey
+            WindowNotFound
         PeerError               the other side misbehaved
             RfbProtocolError
         Unavailable             may work later
             DisplayLost
             CaptureTimeout
+            NotConfirmed
             StartFailed
+                LaunchFailed
         Misuse                  our bug
             DisplayClosed
 
@@ -26,7 +29,9 @@ __all__ = [
     "DisplayClosed",
     "DisplayLost",
     "InvalidAction",
+    "LaunchFailed",
     "Misuse",
+    "NotConfirmed",
     "OutOfBounds",
     "PeerError",
     "Refused",
@@ -34,6 +39,7 @@ __all__ = [
     "StartFailed",
     "Unavailable",
     "UnknownKey",
+    "WindowNotFound",
 ]
 
 
@@ -79,6 +85,12 @@ class UnknownKey(Refused):
         super().__init__(f"unknown key {name!r}{hint}")
 
 
+class WindowNotFound(Refused):
+    """No window has this id, or it has gone in the meantime."""
+
+    code: ClassVar[str] = "window_not_found"
+
+
 class PeerError(ComputerError):
     """The other side broke its protocol."""
 
@@ -109,6 +121,12 @@ class CaptureTimeout(Unavailable):
     code: ClassVar[str] = "capture_timeout"
 
 
+class NotConfirmed(Unavailable):
+    """The request was sent, and what it asks for was not seen to happen in time."""
+
+    code: ClassVar[str] = "not_confirmed"
+
+
 class StartFailed(Unavailable):
     """
     A desktop session did not come up.
@@ -122,6 +140,12 @@ class StartFailed(Unavailable):
     def __init__(self, reason: str, *, log_tail: str = "") -> None:
         self.log_tail = log_tail
         super().__init__(f"{reason}\n{log_tail}" if log_tail else reason)
+
+
+class LaunchFailed(StartFailed):
+    """An application ended before it showed a window; ``log_tail`` is what it said."""
+
+    code: ClassVar[str] = "launch_failed"
 
 
 class Misuse(ComputerError, RuntimeError):

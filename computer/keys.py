@@ -1,33 +1,50 @@
 """
 Chords: what a model calls a key, turned into X11 keysyms.
 
-Pure. Understands xdotool and X keysym names, DOM ``key`` and ``code`` names, the spellings
-that vendors' models use, single characters, ``U20AC`` and ``0xff0d``.
+Pure. One grammar for every vendor. It understands xdotool and X keysym names (``Page_Down``,
+``XF86AudioPlay``, ``Ntilde``), DOM ``key`` and ``code`` names (``ArrowLeft``, ``KeyA``,
+``Digit1``, ``ControlLeft``), what models say besides (``cmd``, ``pgdn``, ``right arrow``),
+single characters, ``U20AC``, ``U+20AC`` and ``0xff0d``.
 
-Grammar: keys are joined by ``+`` (``ctrl+l``) or, where that reads as known keys only, by
-``-`` (``Ctrl-Shift-T``). ``+`` alone and a trailing ``++`` (``ctrl++``) mean the plus key.
-Spaces round a key are ignored; a lone space is the space bar.
+Joining: ``ctrl+l``; ``Ctrl-Shift-T`` and Emacs' ``C-x`` where every part but the last is a
+modifier; GTK's ``<Ctrl>l``. ``+`` alone, a trailing ``++`` and a trailing ``-+`` mean the plus
+key. Spaces round a key are ignored; a lone space is the space bar.
 
-Case: names don't depend on case, nor on ``_`` between words. A letter by itself keeps its
-case (``A`` is a capital); a letter beside other keys is lower case (``ctrl+L`` is ``ctrl+l``),
-so capitals in a chord take an explicit ``shift``. ``Control_L`` is a key; ``Control-L`` is ctrl+l.
+Case: names don't depend on case, nor on ``_``, ``-`` or spaces between words, but for X's names
+of letters (``Ntilde`` is a capital). A letter by itself keeps its case: ``A`` is a capital. A
+letter beside other keys is lower case: ``ctrl+L`` is ``ctrl+l``, so a capital in a chord takes an
+explicit ``shift``. Emacs' ``C``, ``M`` and ``S`` are capitals and stand before a dash.
+``Control_L`` is a key; ``Control-L`` is ctrl+l. A sign brings the Shift that its layout needs:
+``ctrl+?`` is one chord everywhere.
+
+Never half a chord: a part that is unknown refuses all of it, with the nearest known name.
 """
 
 import difflib
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import NewType
 
 from computer.errors import InvalidAction, UnknownKey
+from computer.keysyms import KEYSYMS
 
-__all__ = ["MAX_CHORD_KEYS", "Chord", "Keysym", "character_keysym", "parse_chord"]
+__all__ = ["MAX_CHORD_KEYS", "Chord", "Keysym", "Way", "character_keysym", "parse_chord"]
 
 Keysym = NewType("Keysym", int)
 
 # Keys in one chord. Nobody has more fingers.
 MAX_CHORD_KEYS = 10
 _UNICODE = 0x0100_0000
+
+
+class Way(StrEnum):
+    """How text reaches an application."""
+
+    KEYS = "keys"
+    SPARE_KEYS = "spare keys"
+    PASTE = "paste"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,34 +92,38 @@ def character_keysym(character: str) -> Keysym:
 
 
 def _split(text: str) -> list[str]:
-    if text == "+":
+    if text in {"+", "-"}:
         return [text]
-    if text.endswith("++"):
-        return [*_clean(text[:-2].split("+")), "+"]
-    if "+" in text:
-        return _clean(text.split("+"))
-    if "-" in text and len(text) > 1:
-        dashed = _clean_dashed(text)
-        if all(_find(part) is not None for part in dashed):
-            return dashed
-    return _clean([text])
+    text = _LAST_ANGLED.sub(r"\1", _ANGLED.sub(r"\1+", _UNICODE_NAME.sub(r"U\1", text)))
+    if len(text) > 2 and text[-2:] in {"++", "-+"}:
+        head = text[:-2]
+        return [*(_split_plain(head) if head not in _EMACS else [_EMACS[head]]), "+"]
+    return _split_plain(text)
 
 
-def _clean_dashed(text: str) -> list[str]:
-    parts = [*text[:-2].split("-"), "-"] if text.endswith("--") else text.split("-")
-    return [part.strip() for part in parts]
+def _split_plain(text: str) -> list[str]:
+    parts: list[str] = []
+    for part in text.split("+"):
+        parts.extend(_split_dashes(part.strip() or part[:1]))
+    return parts
 
 
-def _clean(parts: list[str]) -> list[str]:
-    return [part.strip() or part[:1] for part in parts]
+def _split_dashes(part: str) -> list[str]:
+    """Parts of ``Ctrl-Shift-T``, or the whole where what comes before the last dash is no modifier."""
+    if "-" not in part or len(part) == 1:
+        return [part]
+    head, _, last = part[:-1].rpartition("-") if part.endswith("--") else part.rpartition("-")
+    modifiers = [_EMACS.get(word.strip(), word.strip()) for word in head.split("-")]
+    if part.endswith("--"):
+        last = "-"
+    is_chord = all(NAMES.get(_normalise(word)) in _MODIFIERS for word in modifiers)
+    return [*modifiers, last.strip() or last[:1]] if is_chord else [part]
 
 
 def _resolve(part: str, *, is_alone: bool) -> Keysym:
     if part == "":
         raise InvalidAction("a chord has an empty part; the plus key is '+' or 'plus'")
     keysym = _find(part if is_alone or len(part) > 1 else part.lower()[:1])
-    if keysym is None and "-" in part:
-        keysym = _find(part.replace("-", ""))
     if keysym is None:
         raise UnknownKey(part, _suggest(part))
     return keysym
@@ -111,15 +132,17 @@ def _resolve(part: str, *, is_alone: bool) -> Keysym:
 def _find(part: str) -> Keysym | None:
     if len(part) == 1:
         return _find_character(part)
-    named = NAMES.get(_normalise(part))
-    if named is not None:
-        return Keysym(named)
+    for names, name in ((NAMES, _normalise(part)), (KEYSYMS, part), (_FOLDED, _normalise(part))):
+        if name in names:
+            return Keysym(names[name])
+    if match := _PREFIXED.fullmatch(part):
+        return _find(match[1] if len(match[1]) > 1 else match[1].lower())
     return _find_number(part)
 
 
 def _find_character(character: str) -> Keysym | None:
-    if character in _CONTROL_CHARACTERS:
-        return Keysym(_CONTROL_CHARACTERS[character])
+    if character in _SYMBOLS:
+        return Keysym(_SYMBOLS[character])
     return character_keysym(character) if character.isprintable() else None
 
 
@@ -135,26 +158,44 @@ def _find_number(part: str) -> Keysym | None:
 
 
 def _suggest(part: str) -> str | None:
-    near = difflib.get_close_matches(_normalise(part)[:40], NAMES, n=1, cutoff=0.6)
-    return near[0] if near else None
+    for names in (NAMES, _FOLDED):
+        near = difflib.get_close_matches(_normalise(part)[:40], names, n=1, cutoff=0.6)
+        if near:
+            return near[0]
+    return None
 
 
 def _normalise(name: str) -> str:
-    return name.replace("_", "").replace(" ", "").casefold()
+    return name.replace("_", "").replace("-", "").replace(" ", "").casefold()
 
 
-_CONTROL_CHARACTERS = {"\n": 0xFF0D, "\r": 0xFF0D, "\t": 0xFF09, "\b": 0xFF08, "\x1b": 0xFF1B, "\x7f": 0xFFFF}
+# "U+20AC", whose plus joins nothing; and "<Ctrl>" before another key.
+_UNICODE_NAME = re.compile(r"(?<![^+])[Uu]\+([0-9A-Fa-f]{4,6})(?![^+])")
+_ANGLED = re.compile(r"<([^<>]{2,40})>\+?(?=.)")
+_LAST_ANGLED = re.compile(r"<([^<>]{2,40})>$")
+# What a program calls a key: "VK_RETURN", "KEY_ENTER", "Key.enter".
+_PREFIXED = re.compile(r"(?:VK_|KEY_|[Kk]eys?\.)(\w+)")
+_EMACS = {"C": "ctrl", "M": "alt", "S": "shift"}
+# Control characters, and the signs that are printed on keys.
+_SYMBOLS = {
+    "\n": 0xFF0D, "\r": 0xFF0D, "\t": 0xFF09, "\b": 0xFF08, "\x1b": 0xFF1B, "\x7f": 0xFFFF,
+    "⏎": 0xFF0D, "↵": 0xFF0D, "⇥": 0xFF09, "⌫": 0xFF08, "⎋": 0xFF1B, "⌦": 0xFFFF, "␣": 0x20,
+    "⌃": 0xFFE3, "⌥": 0xFFE9, "⇧": 0xFFE1, "⌘": 0xFFEB,
+    "←": 0xFF51, "↑": 0xFF52, "→": 0xFF53, "↓": 0xFF54,
+}  # fmt: skip
+# Shift to Hyper and AltGr, without Caps Lock and Shift Lock.
+_MODIFIERS = frozenset({*range(0xFFE1, 0xFFE5), *range(0xFFE7, 0xFFEF), 0xFE03})
 
 # Each line: the keysym, then every spelling of it. Case and "_" don't matter.
 _TABLE = """
-ff08 BackSpace bksp back
+ff08 BackSpace bksp back bs
 ff09 Tab
 ff0a Linefeed
 ff0b Clear
 ff0d Return enter ret newline
-ff13 Pause
+ff13 Pause pausebreak
 ff14 Scroll_Lock scroll
-ff15 Sys_Req
+ff15 Sys_Req sysrq
 ff1b Escape esc
 ffff Delete del forwarddelete
 ff50 Home
@@ -163,7 +204,7 @@ ff52 Up arrowup uparrow
 ff53 Right arrowright rightarrow
 ff54 Down arrowdown downarrow
 ff55 Prior pageup pgup
-ff56 Next pagedown pgdn pgdown
+ff56 Next pagedown pgdn pgdown pgdwn
 ff57 End
 ff58 Begin
 ff60 Select
@@ -197,25 +238,27 @@ ff9c KP_End
 ff9d KP_Begin
 ff9e KP_Insert
 ff9f KP_Delete
-ffaa KP_Multiply numpadmultiply multiply
+ffaa KP_Multiply numpadmultiply multiply numpadstar
 ffab KP_Add numpadadd add
 ffac KP_Separator numpadcomma separator
 ffad KP_Subtract numpadsubtract subtract
 ffae KP_Decimal numpaddecimal decimal
 ffaf KP_Divide numpaddivide divide
 ffbd KP_Equal numpadequal
-ffe1 Shift_L shift shiftleft lshift
-ffe2 Shift_R shiftright rshift
-ffe3 Control_L control ctrl controlleft ctrlleft lctrl ctl
-ffe4 Control_R controlright ctrlright rctrl
+ffe1 Shift_L shift shiftleft lshift leftshift
+ffe2 Shift_R shiftright rshift rightshift
+ffe3 Control_L control ctrl controlleft ctrlleft lctrl ctl leftcontrol leftctrl lcontrol ctrll
+ffe4 Control_R controlright ctrlright rctrl rightcontrol rightctrl rcontrol ctrlr
 ffe5 Caps_Lock caps
 ffe6 Shift_Lock
 ffe7 Meta_L
 ffe8 Meta_R
-ffe9 Alt_L alt altleft lalt option opt optionleft
-ffea Alt_R altright ralt optionright
+ffe9 Alt_L alt altleft lalt option opt optionleft leftalt lmenu leftoption
+ffea Alt_R altright ralt optionright rightalt rmenu rightoption
 ffeb Super_L super meta cmd command win windows os gui metaleft osleft lwin commandleft
-ffec Super_R metaright osright rwin commandright
+ffeb leftsuper leftcommand leftmeta lcmd leftcmd
+ffec Super_R rsuper metaright osright rwin commandright
+ffec rightsuper rightcommand rightmeta rcmd rightcmd
 ffed Hyper_L hyper
 ffee Hyper_R
 fe03 ISO_Level3_Shift altgr altgraph
@@ -233,13 +276,13 @@ ff22 Muhenkan nonconvert
 ff23 Henkan convert
 ff27 Hiragana_Katakana kanamode
 ff2a Zenkaku_Hankaku
-ff31 Hangul
-ff34 Hangul_Hanja
-0020 space spacebar
+ff31 Hangul lang1
+ff34 Hangul_Hanja lang2
+0020 space spacebar spc
 0021 exclam exclamation
 0022 quotedbl doublequote
-0023 numbersign hash pound
-0024 dollar
+0023 numbersign hash pound numpadhash
+0024 dollar dollarsign
 0025 percent
 0026 ampersand
 0027 apostrophe quoteright quote singlequote
@@ -287,6 +330,25 @@ ff34 Hangul_Hanja
 1008ff27 XF86Forward browserforward
 1008ff28 XF86Stop browserstop
 1008ff29 XF86Refresh browserrefresh XF86Reload
+1008ff02 XF86MonBrightnessUp brightnessup
+1008ff03 XF86MonBrightnessDown brightnessdown
+1008ff10 XF86Standby standby
+1008ff19 XF86Mail launchmail
+1008ff1d XF86Calculator launchapp2 calculator
+1008ff2a XF86PowerOff power poweroff
+1008ff2b XF86WakeUp wakeup
+1008ff2c XF86Eject eject
+1008ff2f XF86Sleep sleep
+1008ff30 XF86Favorites browserfavorites
+1008ff32 XF86AudioMedia mediaselect
+1008ff33 XF86MyComputer launchapp1
+1008ff57 XF86Copy copy
+1008ff58 XF86Cut cut
+1008ff6d XF86Paste paste
+1008ff8b XF86ZoomIn zoomin
+1008ff8c XF86ZoomOut zoomout
+1008ffa8 XF86Hibernate hibernate
+00a5 yen intlyen
 """
 
 
@@ -299,17 +361,19 @@ def _build_names() -> dict[str, int]:
     names.update({f"f{number}": 0xFFBD + number for number in range(1, 36)})
     for digit in range(10):
         names[f"digit{digit}"] = 0x30 + digit
-        names[f"numpad{digit}"] = names[f"kp{digit}"] = 0xFFB0 + digit
+        names[f"numpad{digit}"] = names[f"num{digit}"] = names[f"kp{digit}"] = 0xFFB0 + digit
     names.update({f"key{chr(code)}": code for code in range(ord("a"), ord("z") + 1)})
     names.update({"capslock": 0xFFE5, "numlock": 0xFF7F, "scrolllock": 0xFF14})
     return names
 
 
 NAMES = MappingProxyType(_build_names())
+# X's names in any case; where two differ by case only, the small letter's.
+_FOLDED = MappingProxyType({_normalise(name): code for name, code in sorted(KEYSYMS.items())})
 _COMMANDS = frozenset(
     NAMES[name]
     for name in (
-        "return", "kpenter", "escape", "controll", "controlr", "altl", "altr", "superl", "superr", "menu",
+        "return", "kpenter", "escape", "ctrl", "rctrl", "alt", "ralt", "super", "rsuper", "menu",
         *(f"f{number}" for number in range(1, 13)),
     )
 )  # fmt: skip

@@ -5,17 +5,21 @@ A display without a server, for tests.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
-from computer.display import Patience, Settled
+from computer.display import DisplayInfo, Typed, Way
 from computer.errors import DisplayClosed, DisplayLost, InvalidAction, OutOfBounds
-from computer.geometry import Point, Size
+from computer.geometry import Point, Rect, Size
 from computer.keys import Chord, Keysym
 from computer.pixels import Framebuffer
+from computer.wire import Held
 
 __all__ = ["FakeDisplay"]
+
+# Seconds between two changes of a restless screen.
+RESTLESS_S = 0.001
 
 
 class FakeDisplay:
@@ -26,8 +30,11 @@ class FakeDisplay:
         events: ``("press", 1)``, ``("key_down", "ctrl+l")``, ``("type", "abc")``, in order.
         pixels: what ``capture`` copies; tests may paint on it.
         burst: characters that are typed in one go.
-        refuse_text: typing this character raises InvalidAction.
+        refuse_text: typing or pasting this character raises InvalidAction.
+        clipboard: text on the clipboard.
         is_restless: the screen never comes to rest.
+        is_deaf: input has no effect on the screen.
+        stuck: names of keys that the server says are down, whatever is released.
         hang: while set, ``capture`` blocks until ``abort``.
         entered: set when a capture has begun to hang.
     """
@@ -38,7 +45,10 @@ class FakeDisplay:
         self.pixels: Framebuffer = np.zeros((self._size.height, self._size.width, 4), np.uint8)
         self.burst = 4
         self.refuse_text = ""
+        self.clipboard = ""
         self.is_restless = False
+        self.is_deaf = False
+        self.stuck: tuple[str, ...] = ()
         self.hang = False
         self.entered = threading.Event()
         self.is_closed = False
@@ -47,11 +57,17 @@ class FakeDisplay:
         self._buttons: dict[int, None] = {}
         self._keys: dict[Keysym, None] = {}
         self._has_changed = False
+        self._changes: tuple[Rect, ...] = ()
 
     @property
     def held(self) -> tuple[int, ...]:
         """Buttons and keysyms that are down."""
         return (*self._buttons, *self._keys)
+
+    def info(self) -> DisplayInfo:
+        """Everything works, in memory."""
+        self._check()
+        return DisplayInfo(driver="fake", capture="memory", input="memory", has_damage=True, has_cursor=False)
 
     def size(self) -> Size:
         """Size that the test gave."""
@@ -66,6 +82,17 @@ class FakeDisplay:
             self._aborted.wait()
             self._check()
         return self.pixels.copy()
+
+    def is_unchanged(self) -> bool:
+        """Never known: tests paint without telling."""
+        self._check()
+        return False
+
+    def read_held(self) -> Held:
+        """Keysyms in hexadecimal, and buttons."""
+        self._check()
+        keys = (*(f"0x{keysym:x}" for keysym in self._keys), *self.stuck)
+        return Held(keys=keys, buttons=tuple(self._buttons))
 
     def pointer(self) -> Point:
         """Where it was moved last."""
@@ -108,7 +135,7 @@ class FakeDisplay:
             self._keys.pop(keysym, None)
         self._record("key_up", chord.text)
 
-    def type_text(self, text: str) -> Iterator[int]:
+    def type_text(self, text: str) -> Generator[int, None, Typed]:
         """Record bursts of ``burst`` characters."""
         self._check()
         if self.refuse_text and self.refuse_text in text:
@@ -119,6 +146,26 @@ class FakeDisplay:
             part = text[start : start + self.burst]
             self._record("type", part)
             yield start + len(part)
+        return Typed(way=Way.KEYS)
+
+    def paste_text(self, text: str) -> Typed:
+        """Record a paste."""
+        self._check()
+        if self.refuse_text and self.refuse_text in text:
+            msg = "the focused window did not take the paste; character 0 of the text was not delivered"
+            raise InvalidAction(msg)
+        self._record("paste", text)
+        return Typed(way=Way.PASTE)
+
+    def set_clipboard(self, text: str) -> None:
+        """Keep *text*."""
+        self._check()
+        self.clipboard = text
+
+    def get_clipboard(self) -> str:
+        """Text that was kept."""
+        self._check()
+        return self.clipboard
 
     def release_all(self) -> None:
         """Record the end of everything that is held."""
@@ -133,11 +180,21 @@ class FakeDisplay:
         self._check()
         self._has_changed = False
 
-    def wait_settled(self, patience: Patience) -> Settled:
-        """Come to rest at once, unless ``is_restless``."""
+    def wait_changes(self, timeout_s: float) -> tuple[Rect, ...]:
+        """The whole screen once after input, and again and again while ``is_restless``."""
         self._check()
-        self._record("settle", patience.first_change_s)
-        return Settled(changed=self._has_changed, is_settled=not self.is_restless)
+        if self.events[-1:] != [("settle", None)]:
+            self._record("settle", None)
+        if not self._has_changed:
+            self._aborted.wait(min(timeout_s, RESTLESS_S) if self.is_restless else timeout_s)
+        has_changed, self._has_changed = self._has_changed or self.is_restless, False
+        return (self._whole(),) if has_changed else ()
+
+    def take_changes(self) -> tuple[Rect, ...]:
+        """The whole screen, when there was input."""
+        self._check()
+        changes, self._changes = self._changes, ()
+        return changes
 
     def close(self) -> None:
         """Release and close."""
@@ -151,7 +208,12 @@ class FakeDisplay:
 
     def _record(self, kind: str, detail: object) -> None:
         self.events.append((kind, detail))
-        self._has_changed = self._has_changed or kind != "settle"
+        if kind != "settle" and not self.is_deaf:
+            self._has_changed = True
+            self._changes = (self._whole(),)
+
+    def _whole(self) -> Rect:
+        return Rect(left=0, top=0, right=self._size.width, bottom=self._size.height)
 
     def _check(self) -> None:
         if self.is_closed:

@@ -14,11 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter
 
 __all__ = [
     "MAX_ACTIONS",
+    "MAX_CHANGED_BOXES",
+    "MAX_CLIPBOARD_CHARACTERS",
     "MAX_DURATION_MS",
     "MAX_SCROLL_NOTCHES",
     "MAX_TEXT_CHARACTERS",
     "Action",
     "ActionReport",
+    "Button",
+    "ButtonEdge",
     "Click",
     "ClickAction",
     "ComputerCall",
@@ -27,19 +31,29 @@ __all__ = [
     "DesktopState",
     "DesktopStatus",
     "Drag",
+    "GetClipboard",
+    "Held",
     "HoldKey",
     "Key",
     "KeyEdge",
+    "KeySequence",
+    "LaunchReport",
     "LeftClickDrag",
     "MouseButtonEdge",
     "MouseMove",
+    "PasteText",
     "ScreenshotAction",
     "ScreenshotData",
     "Scroll",
     "ScrollDirection",
+    "SetClipboard",
     "Size",
     "TypeText",
     "Wait",
+    "WaitSettled",
+    "WindowInfo",
+    "WindowReport",
+    "WireBox",
     "WireCoordinate",
     "Zoom",
     "action_adapter",
@@ -53,9 +67,15 @@ MAX_DURATION_MS = 300_000
 MAX_SCROLL_NOTCHES = 100
 # Characters in one type action; longer text belongs into a file.
 MAX_TEXT_CHARACTERS = 100_000
+# Characters on the clipboard, about 1 MiB of ASCII; Xvnc drops longer cut texts without a word.
+MAX_CLIPBOARD_CHARACTERS = 1_048_576
+# Boxes in which a result says what changed; more are merged.
+MAX_CHANGED_BOXES = 16
 
 WireCoordinate = tuple[StrictInt, StrictInt]
 Size = tuple[Annotated[int, Field(ge=1, le=32_767)], Annotated[int, Field(ge=1, le=32_767)]]
+WireBox = tuple[StrictInt, StrictInt, StrictInt, StrictInt]
+Button = Literal["left", "middle", "right", "back", "forward"]
 ScrollDirection = Literal["up", "down", "left", "right"]
 ClickAction = Literal[
     "left_click",
@@ -117,6 +137,14 @@ class MouseButtonEdge(_Frozen):
     coordinate: WireCoordinate | None = None
 
 
+class ButtonEdge(_Frozen):
+    """Press or release any pointer button and leave it so."""
+
+    action: Literal["button_down", "button_up"]
+    button: Button = "left"
+    coordinate: WireCoordinate | None = None
+
+
 class LeftClickDrag(_Frozen):
     """Drag with the left button from one point (or the pointer) to another."""
 
@@ -131,7 +159,7 @@ class Drag(_Frozen):
 
     action: Literal["drag"] = "drag"
     path: tuple[WireCoordinate, ...] = Field(min_length=2, max_length=1_000)
-    button: Literal["left", "middle", "right"] = "left"
+    button: Button = "left"
     modifiers: KeyText | None = None
 
 
@@ -152,6 +180,13 @@ class Key(_Frozen):
     text: KeyText
 
 
+class KeySequence(_Frozen):
+    """Press and release chords one after another; refused whole when one of them is unknown."""
+
+    action: Literal["key_sequence"] = "key_sequence"
+    keys: tuple[KeyText, ...] = Field(min_length=1, max_length=MAX_ACTIONS)
+
+
 class HoldKey(_Frozen):
     """Hold a chord for a while."""
 
@@ -168,10 +203,31 @@ class KeyEdge(_Frozen):
 
 
 class TypeText(_Frozen):
-    """Type text exactly; a newline is Return, a tab is Tab."""
+    """Type text exactly; a newline is Return, a tab is Tab, unless *plain* refuses both."""
 
     action: Literal["type"] = "type"
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
+    plain: bool = Field(default=False, description="Refuse newlines and tabs instead of pressing keys.")
+
+
+class PasteText(_Frozen):
+    """Insert text through the clipboard, in one piece; the clipboard is restored afterwards."""
+
+    action: Literal["paste"] = "paste"
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
+
+
+class SetClipboard(_Frozen):
+    """Put text on the clipboard."""
+
+    action: Literal["set_clipboard"] = "set_clipboard"
+    text: Annotated[str, Field(max_length=MAX_CLIPBOARD_CHARACTERS)]
+
+
+class GetClipboard(_Frozen):
+    """Read the clipboard's text; it is the report's output."""
+
+    action: Literal["get_clipboard"] = "get_clipboard"
 
 
 class Wait(_Frozen):
@@ -181,6 +237,14 @@ class Wait(_Frozen):
     duration_ms: DurationMs = 1_000
 
 
+class WaitSettled(_Frozen):
+    """Let time pass until the screen has been quiet for *quiet_ms*, at most *timeout_ms*."""
+
+    action: Literal["wait_settled"] = "wait_settled"
+    quiet_ms: Annotated[int, Field(ge=10, le=10_000)] = 400
+    timeout_ms: Annotated[int, Field(ge=0, le=MAX_DURATION_MS)] = 3_000
+
+
 Action = Annotated[
     ScreenshotAction
     | Zoom
@@ -188,14 +252,20 @@ Action = Annotated[
     | MouseMove
     | Click
     | MouseButtonEdge
+    | ButtonEdge
     | LeftClickDrag
     | Drag
     | Scroll
     | Key
+    | KeySequence
     | HoldKey
     | KeyEdge
     | TypeText
-    | Wait,
+    | PasteText
+    | SetClipboard
+    | GetClipboard
+    | Wait
+    | WaitSettled,
     Field(discriminator="action"),
 ]
 action_adapter: TypeAdapter[Action] = TypeAdapter(Action)
@@ -234,11 +304,23 @@ class ScreenshotData(_Frozen):
     model_size: Size
     native_size: Size
     taken_at: datetime
+    unchanged: bool = Field(default=False, description="The same pixels as the last picture handed out.")
+
+
+class Held(_Frozen):
+    """What is down, read back from the server."""
+
+    keys: tuple[str, ...] = Field(default=(), description="X keysym names")
+    buttons: tuple[int, ...] = Field(default=(), description="X button numbers")
 
 
 class ComputerResult(_Frozen):
     """
     Result of the ``computer`` tool.
+
+    *settled_ms* is how long the wait for a quiet screen took; *still_changing* that it
+    ended without one. *changed* holds boxes ``[x1, y1, x2, y2]`` in native pixels that
+    changed since the call began; *pointer* is native too.
 
     ``error`` is set when an action failed; ``reports`` then holds those that
     were done before it, and ``screenshot`` shows the screen as it is now.
@@ -246,8 +328,42 @@ class ComputerResult(_Frozen):
 
     reports: tuple[ActionReport, ...] = ()
     screenshot: ScreenshotData | None = None
+    settled_ms: float | None = None
+    still_changing: bool = False
+    changed: tuple[WireBox, ...] = Field(default=(), max_length=MAX_CHANGED_BOXES)
+    pointer: WireCoordinate | None = None
+    held: Held | None = None
+    warnings: tuple[str, ...] = ()
     error: str | None = None
     error_code: str | None = None
+
+
+class WindowInfo(_Frozen):
+    """One window of an application, as the window manager lists it. Boxes are native pixels."""
+
+    id: StrictInt
+    title: str
+    window_class: str = Field(description='Class of WM_CLASS, "XTerm"; empty when the window has none.')
+    pid: int | None = Field(default=None, description="Process that made it, where it says so.")
+    bounds: WireBox = Field(description="What the application draws in: [x1, y1, x2, y2].")
+    frame: WireBox = Field(description="The same with the window manager's frame round it.")
+    active: bool = False
+    minimized: bool = False
+
+
+class WindowReport(_Frozen):
+    """A window as it is after a request; *warning* tells what came out otherwise than asked."""
+
+    window: WindowInfo
+    warning: str | None = None
+
+
+class LaunchReport(_Frozen):
+    """A program that was started, and its first window; None when none came in time."""
+
+    pid: int
+    window: WindowInfo | None = None
+    warning: str | None = None
 
 
 DesktopState = Literal["stopped", "starting", "running", "failed"]

@@ -107,12 +107,12 @@ class ShmCapture:
             self.close()
             raise
 
-    def grab(self, size: Size) -> Framebuffer:
+    def grab(self, size: Size) -> Framebuffer | None:
         """
-        Copy the screen, which is *size* now.
+        Copy the screen, which is *size* now; None when it shrank in this very moment.
 
         Raises:
-            DisplayLost: the server is gone, or the screen shrank in this very moment.
+            DisplayLost: the connection is gone.
         """
         length = size.width * size.height * 4
         try:
@@ -125,9 +125,11 @@ class ShmCapture:
             self._connection, self._root, *area, _ALL_PLANES, _Z_PIXMAP, self._segment, 0
         )
         reply = self._lib.shm.xcb_shm_get_image_reply(self._connection, request, None)
-        if not reply or self._map is None:
+        if self._lib.xcb.xcb_connection_has_error(self._connection) or self._map is None:
             msg = "the X server gave no picture"
             raise DisplayLost(msg)
+        if not reply:
+            return None
         self._lib.free(reply)
         shared = np.frombuffer(self._map, np.uint8, length)
         return shared.reshape(size.height, size.width, 4).copy()

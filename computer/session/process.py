@@ -101,7 +101,7 @@ class Child(ProcessWatch):
     Args:
         argv: program and arguments; the program is looked up in the PATH of *environment*.
         environment: all of it, nothing is inherited.
-        log: where stdout and stderr go; nowhere when None.
+        log: where stdout and stderr go, a path or a descriptor; nowhere when None.
 
     Raises:
         StartFailed: the program is missing or can't be executed.
@@ -113,7 +113,7 @@ class Child(ProcessWatch):
         *,
         environment: Mapping[str, str],
         cwd: str | None = None,
-        log: Path | None = None,
+        log: Path | int | None = None,
     ) -> None:
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
@@ -205,13 +205,15 @@ def _find_marked(mark: bytes) -> list[int]:
 
 
 def _spawn(
-    argv: list[str], environment: Mapping[str, str], cwd: str | None, log: Path | None
+    argv: list[str], environment: Mapping[str, str], cwd: str | None, log: Path | int | None
 ) -> "subprocess.Popen[bytes]":
     # util-linux sets PR_SET_PDEATHSIG and then becomes the program, so the number stays the same.
     # A function run between fork and exec would do too, but may deadlock beside threads.
     setpriv = shutil.which("setpriv", path=environment.get("PATH"))
     guard = [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
-    output: IO[bytes] | int = log.open("ab") if log is not None else subprocess.DEVNULL
+    output: IO[bytes] | int = subprocess.DEVNULL
+    if log is not None:
+        output = log if isinstance(log, int) else log.open("ab")
     try:
         return subprocess.Popen(  # noqa: S603  argv is built by us or asked for by the session's owner
             [*guard, *argv],
@@ -226,5 +228,6 @@ def _spawn(
         msg = f"{argv[0]} can't be started: {exc}"
         raise StartFailed(msg) from exc
     finally:
+        # A descriptor is the caller's to close.
         if not isinstance(output, int):
             output.close()

@@ -13,21 +13,34 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from computer.display.x11 import X11Display
+from computer.display.x11 import WindowDesk, X11Display
 from computer.driver import ComputerDriver
 from computer.errors import ComputerError, DisplayLost, InvalidAction, StartFailed, Unavailable
 from computer.session.backend import Backend, RunningDesktop
+from computer.session.launch import OutputTail
 from computer.session.portabledesktop import PortableBackend, find_portabledesktop
 from computer.session.process import Child, end_marked
 from computer.session.settings import SessionSettings
+from computer.session.windows import Launch, use_windows, wait_first_window
 from computer.session.xvnc import XvncBackend
 from computer.shielding import finish
-from computer.wire import ComputerCall, ComputerResult, DesktopState, DesktopStatus, ScreenshotData
+from computer.wire import (
+    ComputerCall,
+    ComputerResult,
+    DesktopState,
+    DesktopStatus,
+    LaunchReport,
+    ScreenshotData,
+    WindowInfo,
+    WindowReport,
+)
 
 __all__ = ["MAX_APPS", "DesktopSession"]
 
 # Applications launched by `open` that run at the same time.
 MAX_APPS = 200
+# Seconds in which a launched program should show its first window; a browser takes one or two.
+LAUNCH_S = 10.0
 # Seconds that the server's death may be reported after that of the window manager it took along.
 BLAME_S = 0.1
 # Variable by which everything that runs in a session is found again.
@@ -80,6 +93,7 @@ class DesktopSession:
         self._error: str | None = None
         self._live: _Live | None = None
         self._apps: dict[int, Child] = {}
+        self._tails: list[OutputTail] = []
         self._lifecycle = asyncio.Lock()
         self._starting: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -146,20 +160,63 @@ class DesktopSession:
             InvalidAction: no program, one that is not installed, or too many running.
             StartFailed: the desktop did not come up.
         """
-        if not argv:
-            msg = "open needs a program"
-            raise InvalidAction(msg)
-        await self.ensure_running()
-        self._apps = {pid: app for pid, app in self._apps.items() if app.is_alive}
-        if len(self._apps) >= MAX_APPS:
-            msg = f"{MAX_APPS} programs run in this session already"
-            raise InvalidAction(msg)
+        _check_program(argv)
+        await self._get_desktop()
+        return self._start_app(argv, cwd, None).pid
+
+    async def launch(
+        self, argv: Sequence[str], *, timeout_s: float = LAUNCH_S, cwd: str | None = None
+    ) -> LaunchReport:
+        """
+        Launch a program in the session and wait for its first window.
+
+        A program that shows none in time goes on; the report says so.
+
+        Raises:
+            InvalidAction: no program, one that is not installed, or too many running.
+            LaunchFailed: it ended with an error before it showed a window.
+            StartFailed, DisplayLost, CaptureTimeout: there is no desktop.
+
+        Cancellation:
+            the program goes on, once it was started.
+        """
+        _check_program(argv)
+        desktop = await self._get_desktop()
+        known = {window.id for window in await use_windows(desktop, WindowDesk.top_levels)}
+        tail = OutputTail()
         try:
-            app = Child(argv, environment=self.environment(), cwd=cwd)
-        except StartFailed as exc:
-            raise InvalidAction(str(exc)) from exc
-        self._apps[app.pid] = app
-        return app.pid
+            app = self._start_app(argv, cwd, tail.writer)
+        except BaseException:
+            tail.close()
+            raise
+        tail.started()
+        self._tails = [*(kept for kept in self._tails if kept.is_open), tail]
+        launch = Launch(program=argv[0], app=app, tail=tail, known=known)
+        return await wait_first_window(desktop, launch, timeout_s)
+
+    async def windows(self) -> tuple[WindowInfo, ...]:
+        """All windows that the window manager lists; none where no manager runs."""
+        return await use_windows(await self._get_desktop(), WindowDesk.windows)
+
+    async def active_window(self) -> WindowInfo | None:
+        """The window that has the focus, or None."""
+        return await use_windows(await self._get_desktop(), WindowDesk.active)
+
+    async def focus_window(self, number: int) -> WindowReport:
+        """Raise a window and give it the focus; raises WindowNotFound or NotConfirmed."""
+        return await use_windows(await self._get_desktop(), lambda desk: desk.focus(number))
+
+    async def move_window(self, number: int, x: int, y: int) -> WindowReport:
+        """Move a window to native pixels; see ``WindowDesk.move``."""
+        return await use_windows(await self._get_desktop(), lambda desk: desk.move(number, x, y))
+
+    async def resize_window(self, number: int, width: int, height: int) -> WindowReport:
+        """Give a window a size in pixels; see ``WindowDesk.resize``."""
+        return await use_windows(await self._get_desktop(), lambda desk: desk.resize(number, width, height))
+
+    async def close_window(self, number: int, *, force: bool = False) -> None:
+        """Close a window and see that it has gone; see ``WindowDesk.close_window``."""
+        await use_windows(await self._get_desktop(), lambda desk: desk.close_window(number, force=force))
 
     async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """
@@ -168,11 +225,7 @@ class DesktopSession:
         Raises:
             StartFailed, DisplayLost: there is no desktop to look at.
         """
-        await self.ensure_running()
-        if self._live is None:
-            msg = "the desktop was stopped"
-            raise DisplayLost(msg)
-        return await self._live.desktop.connect_rfb()
+        return await (await self._get_desktop()).connect_rfb()
 
     def status(self) -> DesktopStatus:
         """Describe the session as it is now."""
@@ -202,6 +255,25 @@ class DesktopSession:
     async def stop(self) -> None:
         """Stop everything that runs in the session; harmless when repeated."""
         await finish(self._stop())
+
+    def _start_app(self, argv: Sequence[str], cwd: str | None, output: int | None) -> Child:
+        self._apps = {pid: app for pid, app in self._apps.items() if app.is_alive}
+        if len(self._apps) >= MAX_APPS:
+            msg = f"{MAX_APPS} programs run in this session already"
+            raise InvalidAction(msg)
+        try:
+            app = Child(argv, environment=self.environment(), cwd=cwd, log=output)
+        except StartFailed as exc:
+            raise InvalidAction(str(exc)) from exc
+        self._apps[app.pid] = app
+        return app
+
+    async def _get_desktop(self) -> RunningDesktop:
+        await self._get_driver()
+        if self._live is None:
+            msg = "the desktop was stopped"
+            raise DisplayLost(msg)
+        return self._live.desktop
 
     async def _get_driver(self) -> ComputerDriver:
         await self.ensure_running()
@@ -285,6 +357,9 @@ class DesktopSession:
             await live.driver.close()
         apps, self._apps = self._apps, {}
         await asyncio.gather(*(app.stop() for app in apps.values()))
+        tails, self._tails = self._tails, []
+        for tail in tails:
+            tail.close()
         if live is not None:
             await live.desktop.stop()
             self._live = None
@@ -301,6 +376,12 @@ def _choose_backend(settings: SessionSettings, environment: Mapping[str, str]) -
     if settings.backend == "auto":
         is_portable = find_portabledesktop(settings, environment) is not None
     return PortableBackend(settings) if is_portable else XvncBackend(settings)
+
+
+def _check_program(argv: Sequence[str]) -> None:
+    if not argv:
+        msg = "open needs a program"
+        raise InvalidAction(msg)
 
 
 def _make_private(directory: Path) -> None:

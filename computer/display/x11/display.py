@@ -1,27 +1,32 @@
 """
 ``Display`` on an X server.
 
-Owns three connections: one for input and questions, one for damage, one for shared-memory
-capture where the libraries are there.
+Owns the connection for input and questions, and what is reopened when the server closes one
+connection without being gone. Pixels and changes are the ``Screen``'s.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import wraps
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import numpy as np
 from Xlib import X
+from Xlib import error as xerror
 
-from computer.display import Patience, Settled
-from computer.display.shm import ShmCapture, ShmUnavailable
+from computer.display import DisplayInfo, Typed
+from computer.display.x11.authority import read_cookie
+from computer.display.x11.clipboard import Clipboard
 from computer.display.x11.connection import XConnection, connect, disconnect, shut_down, translate_errors
-from computer.display.x11.damage import DamageWatch
+from computer.display.x11.held import CORE_BUTTONS, read_buttons, read_keys
 from computer.display.x11.keyboard import Keyboard
+from computer.display.x11.screen import Screen
+from computer.display.x11.typist import Typist
 from computer.errors import ComputerError, DisplayClosed, DisplayLost, OutOfBounds
-from computer.geometry import Point, Size
+from computer.geometry import Point, Rect, Size
 from computer.keys import Chord
-from computer.pixels import Cursor, Framebuffer, blend_cursor
+from computer.pixels import Framebuffer
+from computer.wire import Held
 
 __all__ = ["X11Display"]
 
@@ -32,73 +37,162 @@ R = TypeVar("R")
 def _on_server(
     method: "Callable[Concatenate[X11Display, P], R]",
 ) -> "Callable[Concatenate[X11Display, P], R]":
+    """Guard a method that acts: on a connection that is lost it may have acted or not."""
+
     @wraps(method)
     def guarded(self: "X11Display", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.is_closed:
-            msg = "the display was closed"
-            raise DisplayClosed(msg)
-        with translate_errors():
+        with self.usable():
             return method(self, *args, **kwargs)
 
     return guarded
+
+
+def _asks_server(
+    method: "Callable[Concatenate[X11Display, P], R]",
+) -> "Callable[Concatenate[X11Display, P], R]":
+    """Guard a method that only asks: it is tried once more on a new connection."""
+
+    @wraps(method)
+    def guarded(self: "X11Display", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with self.usable():
+                return method(self, *args, **kwargs)
+        except DisplayLost:
+            if not self.is_lost:
+                raise
+        with self.usable():
+            return method(self, *args, **kwargs)
+
+    return guarded
+
+
+class _Usable:
+    """Opens what was lost, translates errors, and notes a loss."""
+
+    def __init__(self, display: "X11Display") -> None:
+        self._display = display
+        self._translation = translate_errors()
+
+    def __enter__(self) -> None:
+        self._display.check_usable()
+        self._translation.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: object) -> None:
+        try:
+            self._translation.__exit__(kind, exc, trace)  # type: ignore[arg-type]
+        except DisplayLost as lost:
+            # A refused request is no loss of the connection.
+            if not isinstance(lost.__cause__, xerror.XError):
+                self._display.is_lost = True
+            raise
 
 
 class X11Display:
     """
     A local X server, driven from one thread.
 
+    Args:
+        name: ``":10"``.
+        cookie: MIT-MAGIC-COOKIE-1; read from *authority* when None.
+        use_shm: try shared memory for pictures.
+        authority: X authority file to read the cookie from, and to name when it is wrong.
+
+    Attributes:
+        is_lost: the connection was lost; the next call opens a new one.
+
     Raises:
-        DisplayLost: the server can't be reached, or lacks XTEST, DAMAGE or XFIXES.
+        DisplayLost: the server can't be reached, refuses the cookie, or lacks XTEST.
     """
 
-    def __init__(self, name: str, cookie: bytes | None = None, *, use_shm: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        cookie: bytes | None = None,
+        *,
+        use_shm: bool = True,
+        authority: Path | None = None,
+    ) -> None:
         self.is_closed = False
+        self.is_lost = False
+        self._is_aborted = False
         self._name = name
+        self._use_shm = use_shm
+        self._authority = authority
+        self._cookie = read_cookie(authority, name) if cookie is None and authority is not None else cookie
         self._buttons: dict[int, None] = {}
-        self._connection: XConnection = connect(name, cookie)
-        try:
-            with translate_errors():
-                self._check_extensions()
-                self._root = self._connection.screen().root
-                self._keyboard = Keyboard(self._connection)
-                self._release_leftovers()
-                self._damage = DamageWatch(name, cookie)
-        except BaseException:
-            disconnect(self._connection)
-            raise
-        self._shm = _open_shm(name, cookie) if use_shm else None
+        self._clipboard: Clipboard | None = None
+        self._open()
 
-    @_on_server
+    def usable(self) -> _Usable:
+        """Context in which the server may be asked."""
+        return _Usable(self)
+
+    def check_usable(self) -> None:
+        """
+        Open a new connection where the last one was lost.
+
+        Raises:
+            DisplayClosed, DisplayLost: there is none to be had.
+        """
+        if self.is_closed:
+            msg = "the display was closed"
+            raise DisplayClosed(msg)
+        if self._is_aborted:
+            msg = "the display was aborted"
+            raise DisplayLost(msg)
+        if self.is_lost:
+            self._drop()
+            self._open()
+            self.is_lost = False
+
+    @_asks_server
+    def info(self) -> DisplayInfo:
+        """Describe the ways that were found to work."""
+        return DisplayInfo(
+            driver="x11",
+            capture="shm" if self._screen.has_shm else "get_image",
+            input="xtest",
+            has_damage=self._screen.has_damage,
+            has_cursor=self._screen.has_cursor,
+            warnings=tuple(self._screen.warnings),
+        )
+
+    @_asks_server
     def size(self) -> Size:
         """Size of the root window, which follows RandR."""
-        geometry = self._root.get_geometry()
-        return Size(width=geometry.width, height=geometry.height)
+        return self._screen.size()
 
-    @_on_server
+    @_asks_server
     def capture(self) -> Framebuffer:
         """Pixels of the root window with the pointer drawn in."""
-        size = self.size()
-        frame = self._shm.grab(size) if self._shm is not None else self._get_image(size)
-        cursor = self._read_cursor()
-        if cursor is not None:
-            blend_cursor(frame, cursor)
-        return frame
+        return self._screen.capture()
+
+    @_asks_server
+    def is_unchanged(self) -> bool:
+        """Ask damage and pointer."""
+        return self._screen.is_unchanged()
 
     @_on_server
     def pointer(self) -> Point:
-        """Position of the core pointer."""
-        found = self._root.query_pointer()
-        return Point(x=found.root_x, y=found.root_y)
+        """Position of the core pointer; proof, too, that the server took what was sent before."""
+        return self._screen.pointer()
+
+    @_asks_server
+    def read_held(self) -> Held:
+        """Read the keys and the button mask; buttons above the fifth are in neither."""
+        buttons = (*read_buttons(self._connection), *(b for b in self._buttons if b > CORE_BUTTONS))
+        return Held(keys=read_keys(self._connection), buttons=buttons)
 
     @_on_server
     def move_pointer(self, point: Point) -> None:
         """Warp by XTEST, so that applications see motion."""
-        size = self.size()
-        if not (0 <= point.x < size.width and 0 <= point.y < size.height):
-            msg = f"({point.x}, {point.y}) is outside the {size} screen"
-            raise OutOfBounds(msg)
+        if not self._screen.size_seen.holds(point):
+            size = self._screen.size()
+            if not size.holds(point):
+                msg = f"({point.x}, {point.y}) is outside the {size} screen"
+                raise OutOfBounds(msg)
         self._connection.xtest_fake_input(X.MotionNotify, 0, x=point.x, y=point.y)
-        self._connection.sync()
+        self._connection.flush()
 
     @_on_server
     def press_button(self, button: int) -> None:
@@ -106,15 +200,12 @@ class X11Display:
         if button not in self._buttons:
             self._buttons[button] = None
             self._connection.xtest_fake_input(X.ButtonPress, button)
-            self._connection.sync()
+            self._connection.flush()
 
     @_on_server
     def release_button(self, button: int) -> None:
         """Release a button."""
-        if button in self._buttons:
-            del self._buttons[button]
-            self._connection.xtest_fake_input(X.ButtonRelease, button)
-            self._connection.sync()
+        self._release_button(button)
 
     @_on_server
     def press_chord(self, chord: Chord) -> None:
@@ -126,30 +217,48 @@ class X11Display:
         """Release a chord."""
         self._keyboard.release(chord)
 
-    def type_text(self, text: str) -> Iterator[int]:
-        """Type in bursts."""
-        if self.is_closed:
-            msg = "the display was closed"
-            raise DisplayClosed(msg)
-        with translate_errors():
-            yield from self._keyboard.type(text)
+    def type_text(self, text: str) -> Generator[int, None, Typed]:
+        """Type by keys, spare keys or pasting, whichever is exact."""
+        with self.usable():
+            return (yield from self._typist.type(text))
+
+    @_on_server
+    def paste_text(self, text: str) -> Typed:
+        """Paste by Shift+Insert."""
+        return self._typist.paste(text)
+
+    @_on_server
+    def set_clipboard(self, text: str) -> None:
+        """Own CLIPBOARD."""
+        self._get_clipboard().write_text(text)
+
+    @_on_server
+    def get_clipboard(self) -> str:
+        """Ask the owner of CLIPBOARD."""
+        return self._get_clipboard().read_text()
 
     @_on_server
     def release_all(self) -> None:
         """Release keys, then buttons."""
         self._keyboard.release_all()
         for button in tuple(self._buttons):
-            self.release_button(button)
+            self._release_button(button)
+        self._connection.sync()
 
-    @_on_server
+    @_asks_server
     def mark(self) -> None:
         """Forget earlier damage."""
-        self._damage.drain()
+        self._screen.mark()
 
-    @_on_server
-    def wait_settled(self, patience: Patience) -> Settled:
-        """Wait for rest by damage."""
-        return self._damage.wait(patience)
+    @_asks_server
+    def wait_changes(self, timeout_s: float) -> tuple[Rect, ...]:
+        """Wait for damage."""
+        return self._screen.wait(timeout_s)
+
+    @_asks_server
+    def take_changes(self) -> tuple[Rect, ...]:
+        """Boxes by damage."""
+        return self._screen.take_boxes()
 
     def close(self) -> None:
         """Release what is held, give spare keycodes back, disconnect."""
@@ -159,51 +268,60 @@ class X11Display:
             self.release_all()
             self._give_back()
         self.is_closed = True
-        self._damage.close()
-        disconnect(self._connection)
-        if self._shm is not None:
-            self._shm.close()
+        self._drop()
 
     def abort(self) -> None:
         """Break all connections."""
+        self._is_aborted = True
         shut_down(self._connection)
-        self._damage.abort()
-        if self._shm is not None:
-            self._shm.abort()
+        self._screen.abort()
+        if self._clipboard is not None:
+            self._clipboard.abort()
 
     @_on_server
     def _give_back(self) -> None:
         self._keyboard.unbind()
 
+    def _get_clipboard(self) -> Clipboard:
+        if self._clipboard is None:
+            self._clipboard = Clipboard(self._name, self._cookie)
+        return self._clipboard
+
+    def _open(self) -> None:
+        self._connection: XConnection = connect(self._name, self._cookie, authority=self._authority)
+        try:
+            with translate_errors():
+                self._check_extensions()
+                self._root = self._connection.screen().root
+                self._keyboard = Keyboard(self._connection)
+                self._typist = Typist(self._connection, self._keyboard, self._get_clipboard)
+                self._release_leftovers()
+                self._screen = Screen(self._connection, self._name, self._cookie, use_shm=self._use_shm)
+        except BaseException:
+            disconnect(self._connection)
+            raise
+
+    def _drop(self) -> None:
+        if self._clipboard is not None:
+            self._clipboard.close()
+            self._clipboard = None
+        self._screen.close()
+        disconnect(self._connection)
+
     def _check_extensions(self) -> None:
-        for extension in ("XTEST", "DAMAGE", "XFIXES"):
-            if not self._connection.has_extension(extension):
-                msg = f"the X server {self._name} lacks the {extension} extension"
-                raise DisplayLost(msg)
-        self._connection.xfixes_query_version()
+        if not self._connection.has_extension("XTEST"):
+            msg = f"the X server {self._name} lacks the XTEST extension: nothing can be pressed there"
+            raise DisplayLost(msg)
 
     def _release_leftovers(self) -> None:
         self._keyboard.release_leftovers()
-        mask = self._root.query_pointer().mask
-        for button in range(1, 6):
-            if mask & (X.Button1Mask << (button - 1)):
-                self._connection.xtest_fake_input(X.ButtonRelease, button)
+        for button in dict.fromkeys((*read_buttons(self._connection), *self._buttons)):
+            self._connection.xtest_fake_input(X.ButtonRelease, button)
+        self._buttons.clear()
         self._connection.sync()
 
-    def _get_image(self, size: Size) -> Framebuffer:
-        image = self._root.get_image(0, 0, size.width, size.height, X.ZPixmap, 0xFFFF_FFFF)
-        return np.frombuffer(bytearray(image.data), np.uint8).reshape(size.height, size.width, 4)
-
-    def _read_cursor(self) -> Cursor | None:
-        image = self._connection.xfixes_get_cursor_image(self._root)
-        if not image.width or not image.height:
-            return None
-        pixels = np.array(image.cursor_image, np.uint32).view(np.uint8).reshape(image.height, image.width, 4)
-        return Cursor(pixels=pixels, origin=Point(x=image.x - image.xhot, y=image.y - image.yhot))
-
-
-def _open_shm(name: str, cookie: bytes | None) -> ShmCapture | None:
-    try:
-        return ShmCapture(name, cookie)
-    except ShmUnavailable:
-        return None
+    def _release_button(self, button: int) -> None:
+        if button in self._buttons:
+            del self._buttons[button]
+            self._connection.xtest_fake_input(X.ButtonRelease, button)
+            self._connection.flush()

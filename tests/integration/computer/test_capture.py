@@ -10,10 +10,13 @@ from PIL import Image
 from Xlib import X
 
 from computer.display import Patience
+from computer.display.rest import wait_settled
 from computer.display.x11 import X11Display, connect
+from computer.driver import BLANK
 from computer.geometry import Point
 from computer.session import DesktopSession
 from computer.session.session import _Live
+from computer.wire import ComputerCall
 
 
 def _live(session: DesktopSession) -> _Live:
@@ -31,7 +34,7 @@ async def test_shared_memory_is_used_and_equals_get_image(session: DesktopSessio
     """Ours: two ways to the same pixels."""
     shared, plain = await _open(session), await _open(session, use_shm=False)
     frames = shared.capture(), plain.capture()
-    has_shm = shared._shm is not None
+    has_shm = shared.info().capture == "shm"
     shared.close()
     plain.close()
 
@@ -90,16 +93,16 @@ async def test_change_is_noticed_and_quiet_ends_the_wait(session: DesktopSession
     display = await _open(session)
     desktop = _live(session).desktop
     painter = connect(desktop.display, desktop.cookie)
-    display.wait_settled(Patience(first_change_s=0.3, quiet_s=0.2, cap_s=5))
+    wait_settled(display, Patience(first_change_s=0.3, quiet_s=0.2, cap_s=5))
     display.mark()
-    idle = display.wait_settled(Patience(first_change_s=0.05, quiet_s=0.05, cap_s=5))
+    idle = wait_settled(display, Patience(first_change_s=0.05, quiet_s=0.05, cap_s=5))
     window = painter.screen().root.create_window(
         0, 0, 9, 9, 0, X.CopyFromParent, background_pixel=1, override_redirect=True
     )
     window.map()
     painter.sync()
     started = time.monotonic()
-    busy = display.wait_settled(Patience(first_change_s=20, quiet_s=0.05, cap_s=20))
+    busy = wait_settled(display, Patience(first_change_s=20, quiet_s=0.05, cap_s=20))
     waited = time.monotonic() - started
     painter.close()
     display.close()
@@ -107,3 +110,56 @@ async def test_change_is_noticed_and_quiet_ends_the_wait(session: DesktopSession
     assert (idle.changed, idle.is_settled) == (False, True)
     assert (busy.changed, busy.is_settled) == (True, True)
     assert waited < 20
+
+
+async def test_zoom_shows_the_marker_that_the_model_sees(session: DesktopSession) -> None:
+    """BUGS 32: the crop is taken in native pixels, from a region of the model's frame."""
+    await session.ensure_running()
+    desktop = _live(session).desktop
+    painter = connect(desktop.display, desktop.cookie)
+    window = painter.screen().root.create_window(
+        1000, 600, 20, 20, 0, X.CopyFromParent, background_pixel=0xFF8001, override_redirect=True
+    )
+    window.map()
+    painter.sync()
+    result = await session.perform(
+        ComputerCall.model_validate(
+            {"actions": [{"action": "zoom", "region": [500, 300, 510, 310]}], "model_size": [640, 400]}
+        )
+    )
+    painter.close()
+    assert result.screenshot is not None
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(result.screenshot.data))))
+
+    assert (pixels == (0xFF, 0x80, 0x01)).all()
+    assert result.screenshot.model_size == (400, 400)
+
+
+async def test_screen_never_goes_blank_by_itself(session: DesktopSession) -> None:
+    """BUGS 39: synthetic input does not stop a screensaver, so there is none."""
+    await session.ensure_running()
+    desktop = _live(session).desktop
+    probe = connect(desktop.display, desktop.cookie)
+    timeout = probe.get_screen_saver().timeout
+    has_dpms = probe.has_extension("DPMS") or "DPMS" in probe.list_extensions()
+    probe.close()
+
+    assert (timeout, has_dpms) == (0, False)
+
+
+async def test_blank_screen_is_said_to_be_one(session: DesktopSession) -> None:
+    """Issue: a warning on blank frames; the pointer does not hide it."""
+    await session.ensure_running()
+    look = ComputerCall.model_validate({"actions": [{"action": "screenshot"}]})
+    assert BLANK in (await session.perform(look)).warnings
+
+    desktop = _live(session).desktop
+    painter = connect(desktop.display, desktop.cookie)
+    for left in (0, 900):
+        painter.screen().root.create_window(
+            left, 20, 30, 30, 0, X.CopyFromParent, background_pixel=0xFFFFFF, override_redirect=True
+        ).map()
+    painter.sync()
+    warnings = (await session.perform(look)).warnings
+    painter.close()
+    assert warnings == ()

@@ -9,15 +9,19 @@ from computer.actions import (
     KeyUp,
     Look,
     MoveTo,
+    PasteCharacters,
     Pause,
     PlannedAction,
     Press,
+    ReadClipboard,
     Release,
     TypeCharacters,
+    WriteClipboard,
     plan_action,
     plan_call,
     render_output,
 )
+from computer.display import Way
 from computer.errors import InvalidAction, OutOfBounds, UnknownKey
 from computer.geometry import ModelPoint, Point, Rect, Scale, Size
 from computer.keys import parse_chord
@@ -150,6 +154,17 @@ def test_drag_from_the_pointer_presses_where_it_is() -> None:
         ({"action": "left_mouse_down"}, [Press], "Pressed the left button."),
         ({"action": "left_mouse_up", "coordinate": [1, 1]}, [MoveTo, Release], "Released the left button."),
         ({"action": "mouse_move", "coordinate": [1, 1]}, [MoveTo], "Moved the pointer."),
+        ({"action": "button_down", "button": "middle"}, [Press], "Pressed the middle button."),
+        ({"action": "button_up", "coordinate": [1, 1]}, [MoveTo, Release], "Released the left button."),
+        ({"action": "paste", "text": "a\nb"}, [PasteCharacters], "Pasted 3 characters."),
+        ({"action": "set_clipboard", "text": "abc"}, [WriteClipboard], "Put 3 characters on the clipboard."),
+        ({"action": "set_clipboard", "text": ""}, [WriteClipboard], "Put 0 characters on the clipboard."),
+        ({"action": "get_clipboard"}, [ReadClipboard], "Read the clipboard."),
+        (
+            {"action": "key_sequence", "keys": ["ctrl+k", "ctrl+s"]},
+            [KeyDown, KeyUp, KeyDown, KeyUp],
+            "Pressed ctrl+k, ctrl+s.",
+        ),
     ],
 )
 def test_action_becomes_these_steps(fields: dict[str, object], kinds: list[type], output: str) -> None:
@@ -158,6 +173,48 @@ def test_action_becomes_these_steps(fields: dict[str, object], kinds: list[type]
 
     assert kinds == [type(step) for step in planned.steps]
     assert render_output(planned, None) == output
+
+
+@pytest.mark.parametrize("button", ["left", "middle", "right", "back", "forward"])
+def test_any_button_may_be_pressed_and_left_so(button: str) -> None:
+    """Issue: press and release of every button."""
+    number = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}[button]
+
+    assert _plan(action="button_down", button=button).steps == (Press(button=number),)
+    assert _plan(action="button_up", button=button).steps == (Release(button=number),)
+
+
+def test_sequence_with_one_unknown_key_is_refused_whole() -> None:
+    """Issue: never half of it."""
+    with pytest.raises(UnknownKey):
+        _plan(action="key_sequence", keys=["ctrl+k", "nosuchkey"])
+
+
+def test_sequence_starts_something_when_one_of_its_chords_does() -> None:
+    """Ours: the screenshot waits as it would after that chord."""
+    assert _plan(action="key_sequence", keys=["Left", "Return"]).effect is Effect.START
+    assert _plan(action="key_sequence", keys=["Left", "a"]).effect is Effect.ECHO
+
+
+@pytest.mark.parametrize("text", ["ab\nc", "ab\tc", "ab\rc"])
+def test_plain_text_refuses_what_would_press_another_key(text: str) -> None:
+    """BUGS 5: an option to reject newlines and tabs."""
+    with pytest.raises(InvalidAction, match=r"character 2 .* plain"):
+        _plan(action="type", text=text, plain=True)
+    assert _plan(action="type", text="abc", plain=True).steps == (TypeCharacters(text="abc"),)
+
+
+def test_pasted_text_keeps_its_line_ends() -> None:
+    """BUGS 12: one insert, no Return and no Tab."""
+    assert _plan(action="paste", text="a\tb\r\nc").steps == (PasteCharacters(text="a\tb\r\nc"),)
+
+
+def test_way_of_the_text_is_told() -> None:
+    """Issue: the result says how it was typed."""
+    planned = _plan(action="type", text="x" * 300)
+
+    assert render_output(planned, None, Way.PASTE) == "Typed 300 characters by paste."
+    assert render_output(planned, None, Way.SPARE_KEYS) == "Typed 300 characters by spare keys."
 
 
 def test_cursor_position_has_its_exact_form() -> None:

@@ -8,11 +8,23 @@ from collections.abc import AsyncIterator
 import pytest
 from PIL import Image
 
-from computer.driver import RESTLESS, SUPERSEDED, ComputerDriver
+from computer.driver import BLANK, RESTLESS, SUPERSEDED, ComputerDriver
 from computer.errors import CaptureTimeout, DisplayClosed, DisplayLost
-from computer.geometry import Size
+from computer.geometry import Point, Size
+from computer.pixels import EncodingSettings, PictureFormat
+from computer.settling import SettleSettings
 from computer.testing import FakeDisplay
-from computer.wire import ComputerCall, ComputerResult, ScreenshotData
+from computer.wire import ComputerCall, ComputerResult, Held, ScreenshotData
+
+# Short, so that a screen that stays as it is costs a test no time.
+SETTLE = SettleSettings(
+    quiet_ms=2,
+    long_quiet_ms=4,
+    first_change_ms=2,
+    start_first_change_ms=3,
+    between_first_change_ms=4,
+    cap_ms=50,
+)
 
 
 @pytest.fixture
@@ -24,7 +36,7 @@ def display() -> FakeDisplay:
 @pytest.fixture
 async def driver(display: FakeDisplay) -> AsyncIterator[ComputerDriver]:
     """An open driver on it."""
-    driver = ComputerDriver(lambda: display, answer_limit_s=5)
+    driver = ComputerDriver(lambda: display, answer_limit_s=5, settle=SETTLE)
     await driver.open()
     yield driver
     await driver.close()
@@ -53,7 +65,7 @@ async def test_actions_run_in_order_with_one_screenshot_at_the_end(
 
     events = [event for event in display.events if event[0] != "settle"]
     assert events == [("move", (3, 4)), ("press", 1), ("release", 1), ("type", "hell"), ("type", "o")]
-    assert _outputs(result) == ["Left-clicked at (3, 4).", "Typed 5 characters."]
+    assert _outputs(result) == ["Left-clicked at (3, 4).", "Typed 5 characters by keys."]
     assert result.error is None
     assert _picture(result.screenshot).size == (400, 200)
 
@@ -137,7 +149,7 @@ async def test_cancelled_call_holds_nothing(
         {"action": "left_mouse_down", "coordinate": [0, 0]}, {"action": "key_down", "text": "ctrl"}, action
     )
     task = asyncio.create_task(driver.perform(call))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(display.held) < 2:  # noqa: ASYNC110  the display lives in a thread
             await asyncio.sleep(0)
     task.cancel()
@@ -153,7 +165,7 @@ async def test_cancelled_typing_stops_between_two_bursts(
 ) -> None:
     """Ours: long text does not outlive its call."""
     task = asyncio.create_task(driver.perform(_call({"action": "type", "text": "z" * 100_000})))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(display.events) < 3:  # noqa: ASYNC110  the display lives in a thread
             await asyncio.sleep(0)
         task.cancel()
@@ -171,7 +183,7 @@ async def test_screenshot_does_not_wait_for_a_call_that_holds_a_key(
     """Ours: people can watch while a model waits."""
     task = asyncio.create_task(driver.perform(_call({"action": "wait", "duration_ms": 300_000})))
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await asyncio.sleep(0)
         assert (await driver.screenshot((40, 20))).model_size == (40, 20)
     task.cancel()
@@ -205,7 +217,7 @@ async def test_no_screenshot_when_none_is_wanted(driver: ComputerDriver, display
     result = await driver.perform(_call({"action": "key", "text": "a"}, screenshot=False))
 
     assert result.screenshot is None
-    assert ("settle", 0.1) not in display.events
+    assert ("settle", None) not in display.events
 
 
 async def test_command_is_settled_before_the_next_input(driver: ComputerDriver, display: FakeDisplay) -> None:
@@ -231,6 +243,150 @@ async def test_unchanged_screen_is_encoded_once(driver: ComputerDriver, display:
 
     display.pixels[0, 0] = 255
     assert (await driver.screenshot()).data != first.data
+
+
+async def test_result_tells_pointer_held_and_changes(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Issue: every result carries what the server says, in native pixels."""
+    display.pixels[::2] = 255
+    result = await driver.perform(
+        _call({"action": "left_mouse_down", "coordinate": [10, 20]}, model_size=[200, 100])
+    )
+
+    assert result.pointer == (21, 41)
+    assert (result.held, result.changed) == (Held(buttons=(1,)), ((0, 0, 400, 200),))
+    assert result.settled_ms is not None
+    assert (result.still_changing, result.warnings) == (False, ())
+
+
+async def test_result_says_when_nothing_changed(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Issue: a warning where the effect could not be confirmed."""
+    display.is_deaf = True
+    result = await driver.perform(_call({"action": "left_click", "coordinate": [1, 1]}))
+
+    assert (result.reports[0].warning or "").startswith("nothing on the screen changed")
+    assert result.changed == ()
+
+
+async def test_changes_are_those_of_one_call(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Wire: since the call began."""
+    await driver.perform(_call({"action": "key", "text": "a"}))
+    result = await driver.perform(_call({"action": "screenshot"}))
+
+    assert result.changed == ()
+    assert result.settled_ms is None
+
+
+async def test_changes_of_a_cancelled_call_are_forgotten(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Wire: since the call began, not the one before it."""
+    task = asyncio.create_task(
+        driver.perform(_call({"action": "key", "text": "a"}, {"action": "wait", "duration_ms": 300_000}))
+    )
+    async with asyncio.timeout(30):
+        while ("settle", None) not in display.events:  # noqa: ASYNC110  the display lives in a thread
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+
+    assert (await driver.perform(_call({"action": "screenshot"}))).changed == ()
+
+
+async def test_pointer_that_went_elsewhere_is_told(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Ours: somebody else may hold the mouse."""
+    display.pointer = lambda: Point(x=7, y=8)  # type: ignore[method-assign]
+    result = await driver.perform(_call({"action": "mouse_move", "coordinate": [1, 1]}))
+
+    assert "is at (7, 8)" in (result.reports[0].warning or "")
+    assert result.pointer == (7, 8)
+
+
+async def test_key_that_stays_down_after_an_error_is_told(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Issue: read back after the release."""
+    display.refuse_text, display.stuck = "!", ("Shift_L",)
+    result = await driver.perform(_call({"action": "type", "text": "!"}))
+
+    assert result.held == Held(keys=("Shift_L",))
+    assert "still down after everything was released: Shift_L" in result.warnings
+
+
+async def test_blank_screen_is_a_warning(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Issue: a picture of nothing is worth a word."""
+    assert BLANK in (await driver.perform(_call({"action": "screenshot"}))).warnings
+
+    display.pixels[::2] = 255
+    assert (await driver.perform(_call({"action": "screenshot"}))).warnings == ()
+
+
+async def test_unchanged_is_said_to_whoever_saw_it_before(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: what a viewer saw in between is not what the model saw."""
+    look = _call({"action": "screenshot"})
+    shots = [(await driver.perform(look)).screenshot, (await driver.perform(look)).screenshot]
+    display.pixels[0, 0] = 9
+    await driver.screenshot()
+    shots.extend([(await driver.perform(look)).screenshot, (await driver.perform(look)).screenshot])
+
+    assert [shot.unchanged for shot in shots if shot is not None] == [False, True, False, True]
+
+
+async def test_waiting_for_rest_takes_its_own_time(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Wire: wait_settled."""
+    calm = await driver.perform(_call({"action": "wait_settled", "quiet_ms": 30}, screenshot=False))
+    display.is_restless = True
+    wild = await driver.perform(
+        _call({"action": "wait_settled", "quiet_ms": 10, "timeout_ms": 40}, screenshot=False)
+    )
+
+    assert 30 <= (calm.settled_ms or 0) < 5_000
+    assert (calm.still_changing, calm.reports[0].warning) == (False, None)
+    assert (wild.still_changing, wild.reports[0].warning) == (True, RESTLESS)
+
+
+async def test_wait_for_rest_can_be_cancelled_and_shares_the_display(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: a wait of minutes blocks nobody."""
+    display.is_restless = True
+    wait = _call({"action": "wait_settled", "timeout_ms": 300_000}, screenshot=False)
+    task = asyncio.create_task(driver.perform(wait))
+    async with asyncio.timeout(30):
+        while ("settle", None) not in display.events:  # noqa: ASYNC110  the display lives in a thread
+            await asyncio.sleep(0)
+        assert (await driver.screenshot()).model_size == (400, 200)
+        task.cancel()
+        await asyncio.wait({task})
+
+    assert task.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("picture", "media_type", "kind"),
+    [
+        ("png", "image/png", "PNG"),
+        ("png8", "image/png", "PNG"),
+        ("jpeg", "image/jpeg", "JPEG"),
+        ("webp", "image/webp", "WEBP"),
+    ],
+)
+async def test_pictures_come_in_the_format_asked_for(
+    display: FakeDisplay, picture: PictureFormat, media_type: str, kind: str
+) -> None:
+    """Issue: selectable encoders."""
+    driver = ComputerDriver(lambda: display, encoding=EncodingSettings(format=picture))
+    await driver.open()
+    shot = await driver.screenshot()
+    await driver.close()
+
+    assert (shot.media_type, _picture(shot).format) == (media_type, kind)
+
+
+async def test_driver_tells_what_works(driver: ComputerDriver) -> None:
+    """Issue: the self-test says which paths it picked."""
+    assert (await driver.info()).driver == "fake"
 
 
 async def test_silent_display_is_given_up() -> None:

@@ -8,13 +8,17 @@ from computer.errors import InvalidAction, OutOfBounds
 from computer.geometry import (
     MAX_DECLARED_AREA,
     MAX_DECLARED_EDGE,
+    VENDOR_LIMITS,
     ModelPoint,
     Point,
     Rect,
     Scale,
     Size,
+    Vendor,
+    add_box,
     declared_size,
     fit_within,
+    vendor_size,
 )
 
 N = (1920, 1080)
@@ -146,3 +150,71 @@ def test_size_has_at_least_one_pixel() -> None:
     """Ours: no division by zero further on."""
     with pytest.raises(InvalidAction):
         Size(width=0, height=5)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "native", "expected"),
+    [
+        ("anthropic", (1280, 800), (1280, 800)),
+        ("anthropic", (1920, 1080), (1280, 720)),
+        ("anthropic", (3840, 2160), (1280, 720)),
+        ("openai", (1280, 800), (1280, 800)),
+        ("openai", (1600, 900), (1600, 900)),
+        ("openai", (1920, 1080), (1600, 900)),
+        ("openai", (2560, 1600), (1517, 948)),
+        ("openai", (1080, 1920), (900, 1600)),
+        ("google", (1440, 900), (1440, 900)),
+        ("google", (1920, 1080), (1440, 810)),
+        ("google", (3440, 1440), (1440, 602)),
+        ("google", (1200, 1200), (1138, 1138)),
+    ],
+)
+def test_every_vendor_gets_the_shape_of_the_screen(
+    vendor: Vendor, native: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    """Issue: aspect-preserving sizes within each vendor's limits."""
+    assert _size(expected) == vendor_size(vendor, _size(native))
+
+
+@given(st.sampled_from(list(VENDOR_LIMITS)), st.integers(200, 8000), st.integers(200, 8000))
+def test_vendor_size_keeps_limits_and_shape(vendor: Vendor, width: int, height: int) -> None:
+    """Ours: the axes scale alike to a pixel."""
+    size, limits = vendor_size(vendor, Size(width=width, height=height)), VENDOR_LIMITS[vendor]
+
+    assert max(size.width, size.height) <= limits.long_edge
+    assert size.width * size.height <= limits.area
+    factor = size.width / width if width >= height else size.height / height
+    assert abs(size.width - width * factor) < 1.5
+    assert abs(size.height - height * factor) < 1.5
+
+
+def _box(left: int, top: int, right: int, bottom: int) -> Rect:
+    return Rect(left=left, top=top, right=right, bottom=bottom)
+
+
+def test_near_boxes_are_told_as_one() -> None:
+    """Ours: a line of letters is one change, a far one another."""
+    boxes: list[Rect] = []
+    for left in (0, 9, 18, 27):
+        add_box(boxes, _box(left, 0, left + 8, 16), 16)
+    add_box(boxes, _box(500, 500, 510, 510), 16)
+
+    assert boxes == [_box(0, 0, 35, 16), _box(500, 500, 510, 510)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 900), st.integers(0, 900), st.integers(1, 99), st.integers(1, 99)),
+        max_size=60,
+    )
+)
+def test_boxes_stay_few_and_lose_no_pixel(places: list[tuple[int, int, int, int]]) -> None:
+    """Issue: at most so many boxes, and together they cover every change."""
+    boxes: list[Rect] = []
+    added = [_box(x, y, x + w, y + h) for x, y, w, h in places]
+    for box in added:
+        add_box(boxes, box, 5)
+
+    assert len(boxes) <= 5
+    for box in added:
+        assert any(other.union(box) == other for other in boxes)

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from computer import pixels
-from computer.errors import OutOfBounds
+from computer.errors import InvalidAction, OutOfBounds
 from computer.geometry import Point, Rect, Size
-from computer.pixels import Cursor, Framebuffer
+from computer.pixels import Cursor, EncodingSettings, Framebuffer
 
 
 def _flat(height: int, width: int) -> Framebuffer:
@@ -30,7 +30,7 @@ def _decode(png: bytes) -> Framebuffer:
 
 
 @pytest.mark.parametrize("make", [_flat, _photo])
-@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (8, 8), (333, 201)])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (8, 8), (333, 201), (701, 601)])
 @pytest.mark.parametrize("encode", [pixels.encode_png, pixels.encode_png_pillow])
 def test_png_decodes_to_the_same_pixels(make: object, shape: tuple[int, int], encode: object) -> None:
     """Ours: no loss, whatever the filter, the size or the encoder."""
@@ -39,12 +39,24 @@ def test_png_decodes_to_the_same_pixels(make: object, shape: tuple[int, int], en
     assert np.array_equal(rgb, _decode(encode(rgb)))  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("row_filter", [0, 1, 2, 3])
+@pytest.mark.parametrize("make", [_flat, _photo])
+def test_every_row_filter_is_undone_by_a_decoder(
+    monkeypatch: pytest.MonkeyPatch, make: object, row_filter: int
+) -> None:
+    """W3C PNG, 9.2: none, sub, up and average."""
+    monkeypatch.setattr(pixels, "_choose_filter", lambda *_: row_filter)
+    rgb = pixels.to_rgb(make(37, 53))  # type: ignore[operator]
+
+    assert np.array_equal(rgb, _decode(pixels.encode_png(rgb)))
+
+
 def test_png_is_about_as_small_as_pillows() -> None:
     """Ours: the quick encoder costs no upload time."""
     for frame in (_flat(400, 640), _photo(400, 640)):
         rgb = pixels.to_rgb(frame)
 
-        assert len(pixels.encode_png(rgb)) <= 1.15 * len(pixels.encode_png_pillow(rgb))
+        assert len(pixels.encode_png(rgb)) <= 1.1 * len(pixels.encode_png_pillow(rgb))
 
 
 def test_pillow_encodes_where_isal_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,3 +124,82 @@ def test_cursor_at_an_edge_is_clipped(x: int, y: int, changed: int) -> None:
 def test_base64_is_text() -> None:
     """Ours: pictures travel as text."""
     assert pixels.to_base64(b"\xff\x00") == "/wA="
+
+
+def _few_colours() -> Framebuffer:
+    frame = _flat(120, 90)
+    frame[40:60] = (200, 10, 60, 0)
+    return frame
+
+
+@pytest.mark.parametrize("has_isal", [True, False])
+def test_palette_png_is_exact_for_few_colours(monkeypatch: pytest.MonkeyPatch, has_isal: bool) -> None:
+    """Ours: 256 colours are enough for a terminal."""
+    if not has_isal:
+        monkeypatch.setattr(pixels, "_load_isal", lambda: None)
+    rgb = pixels.to_rgb(_few_colours())
+    png = pixels.encode_png8(rgb)
+
+    assert Image.open(io.BytesIO(png)).mode == "P"
+    assert np.array_equal(rgb, _decode(png))
+
+
+def test_auto_takes_jpeg_for_photos_only() -> None:
+    """Issue: lossy where the upload would be much smaller, on a photo."""
+    auto = EncodingSettings(format="auto")
+
+    assert pixels.encode(pixels.to_rgb(_flat(400, 640)), auto).media_type == "image/png"
+    assert pixels.encode(pixels.to_rgb(_photo(400, 640)), auto).media_type == "image/jpeg"
+
+
+def test_too_large_picture_becomes_a_smaller_one() -> None:
+    """Issue: a limit in bytes is kept by quality."""
+    rgb = pixels.to_rgb(_photo(400, 640))
+    limit = 20_000
+    picture = pixels.encode(rgb, EncodingSettings(max_bytes=limit))
+
+    assert len(pixels.encode_png(rgb)) > limit >= len(picture.data)
+    assert picture.media_type == "image/jpeg"
+    assert pixels.encode(rgb, EncodingSettings(max_bytes=10_000_000)).media_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"quality": 0}, {"quality": 101}, {"auto_ratio": 0.5}, {"max_bytes": -1}]
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, int]) -> None:
+    """Ours: at once, not at the first picture."""
+    with pytest.raises(InvalidAction):
+        EncodingSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", [(1568, 882), (640, 360), (1900, 901)])
+def test_scaling_in_two_halves_is_scaling_in_one(target: tuple[int, int]) -> None:
+    """Ours: no seam in the middle."""
+    rgb = pixels.to_rgb(_photo(1080, 1920))
+    whole = np.asarray(Image.fromarray(rgb).resize(target, Image.Resampling.HAMMING), np.int16)
+    halves = pixels.scale_rgb(rgb, Size(width=target[0], height=target[1]))
+
+    assert np.abs(whole - halves).max() <= 1
+
+
+def test_fine_stripes_become_grey_when_they_are_scaled() -> None:
+    """Ours: no aliases: one-pixel stripes average out."""
+    frame = np.zeros((900, 1600, 4), np.uint8)
+    frame[:, ::2] = 255
+    small = pixels.scale_rgb(pixels.to_rgb(frame), Size(width=400, height=225))
+
+    assert small[:, 2:-2].min() > 100
+    assert small[:, 2:-2].max() < 155
+
+
+def test_blank_is_one_colour_but_for_the_pointer() -> None:
+    """Issue: a warning on blank frames."""
+    frame = np.full((200, 300, 4), 40, np.uint8)
+    frame[..., 3] = np.arange(300) % 255
+    assert pixels.is_blank(frame)
+
+    frame[100:116, 150:160] = 255
+    assert pixels.is_blank(frame)
+    frame[0, 0] = 255
+    assert not pixels.is_blank(frame)
+    assert not pixels.is_blank(_photo(200, 300))
