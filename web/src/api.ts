@@ -6,6 +6,9 @@ import type { Chat, DesktopStatus, Me, Posted } from "./wire";
 /** True once the server has refused our cookie. */
 export const unauthorised = signal(false);
 
+/** Milliseconds until a request counts as lost. */
+const ANSWER_MS = 20_000;
+
 const BASE = "/api/experimental";
 
 /** A refused or failed request. *status* is the HTTP status, 0 when the server was not reached. */
@@ -26,12 +29,19 @@ async function request<T>(method: "GET" | "POST", path: string, body?: unknown):
     init.body = JSON.stringify(body);
   }
   let response: Response;
+  let text: string;
   try {
-    response = await fetch(BASE + path, init);
-  } catch {
-    throw new ApiError(0, "The server cannot be reached.");
+    response = await fetch(BASE + path, { ...init, signal: AbortSignal.timeout(ANSWER_MS) });
+    text = await response.text();
+  } catch (error) {
+    const late = error instanceof DOMException && error.name === "TimeoutError";
+    throw new ApiError(
+      0,
+      late
+        ? `The server has not answered for ${ANSWER_MS / 1000} s.`
+        : "The server cannot be reached.",
+    );
   }
-  const text = await response.text();
   if (response.status === 401) unauthorised.value = true;
   if (!response.ok) throw toError(response.status, text);
   return (text === "" ? null : JSON.parse(text)) as T;

@@ -2,6 +2,9 @@
 
 import { backoffMs } from "./backoff";
 
+/** A server that is reached answers the handshake much sooner. */
+export const HANDSHAKE_MS = 10_000;
+
 export interface SocketHandlers<T> {
   onOpen(): void;
   onEvents(events: T[]): void;
@@ -9,14 +12,17 @@ export interface SocketHandlers<T> {
   onLost(everOpened: boolean): void;
 }
 
+/** The server sends an empty array when there is nothing else: *silenceMs* without any is a loss. */
 export class EventSocket<T> {
   private socket: WebSocket | null = null;
-  private timer: number | undefined;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private silence: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private closed = false;
 
   constructor(
     private readonly url: string,
+    private readonly silenceMs: number,
     private readonly handlers: SocketHandlers<T>,
   ) {
     this.connect();
@@ -24,7 +30,8 @@ export class EventSocket<T> {
 
   close(): void {
     this.closed = true;
-    clearTimeout(this.timer);
+    clearTimeout(this.retry);
+    clearTimeout(this.silence);
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.close();
   }
 
@@ -32,23 +39,42 @@ export class EventSocket<T> {
     const socket = new WebSocket(this.url);
     let opened = false;
     this.socket = socket;
+    const expect = (ms: number) => {
+      clearTimeout(this.silence);
+      this.silence = setTimeout(() => {
+        // A close handshake with a dead server takes minutes: it is not waited for.
+        this.lost(opened);
+        socket.close();
+      }, ms);
+    };
+    expect(HANDSHAKE_MS);
     socket.onopen = () => {
       opened = true;
       // A page that left before the handshake ended closes only now: closing
       // earlier makes the browser log an error.
       if (this.closed) return socket.close();
+      if (this.socket !== socket) return;
+      expect(this.silenceMs);
       this.handlers.onOpen();
     };
     socket.onmessage = (event: MessageEvent<string>) => {
-      if (this.closed) return;
+      if (this.closed || this.socket !== socket) return;
       this.failures = 0;
-      this.handlers.onEvents(JSON.parse(event.data) as T[]);
+      expect(this.silenceMs);
+      const events = JSON.parse(event.data) as T[];
+      if (events.length > 0) this.handlers.onEvents(events);
     };
     socket.onclose = () => {
-      if (this.closed) return;
-      this.failures += 1;
-      this.handlers.onLost(opened);
-      this.timer = window.setTimeout(() => this.connect(), backoffMs(this.failures));
+      if (this.socket === socket) this.lost(opened);
     };
+  }
+
+  private lost(everOpened: boolean): void {
+    this.socket = null;
+    clearTimeout(this.silence);
+    if (this.closed) return;
+    this.failures += 1;
+    this.handlers.onLost(everOpened);
+    this.retry = setTimeout(() => this.connect(), backoffMs(this.failures));
   }
 }

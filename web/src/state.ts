@@ -4,6 +4,7 @@ import { batch, computed, signal } from "@preact/signals";
 import { ApiError, api, socketUrl } from "./api";
 import { findChat, upsertChat } from "./chats";
 import { Conversation } from "./conversation";
+import { arrived, outgoing } from "./outgoing";
 import { EventSocket } from "./socket";
 import type { Chat, Me, WatchEvent } from "./wire";
 
@@ -26,6 +27,8 @@ export const chosenModelId = signal<string | null>(null);
 export const now = signal(Date.now());
 
 const OFFLINE_RETRY_MS = 3_000;
+/** The server is heard at least every 25 s. */
+const LIST_SILENCE_MS = 60_000;
 const DESKTOP_KEY = "desktop-shown";
 export const desktopShown = signal(localStorage.getItem(DESKTOP_KEY) !== "no");
 
@@ -84,7 +87,7 @@ async function loadChats(): Promise<void> {
 
 function watchChats(): void {
   let first = true;
-  new EventSocket<WatchEvent>(socketUrl("/chats/watch"), {
+  new EventSocket<WatchEvent>(socketUrl("/chats/watch"), LIST_SILENCE_MS, {
     onOpen: () => {
       listConnected.value = true;
       // Changes made while nobody listened are only in the list.
@@ -138,7 +141,8 @@ async function openUnlisted(id: string): Promise<void> {
 export async function createChat(text: string): Promise<void> {
   const chat = await api.create(text, chosenModelId.value);
   chats.value = upsertChat(chats.value, chat);
-  location.hash = chatHref(chat.id);
+  // Whoever opened another chat meanwhile is not taken away from it.
+  if (openChatId.value === null) location.hash = chatHref(chat.id);
 }
 
 /** Sends *text* to the open chat. Throws ApiError. */
@@ -146,13 +150,28 @@ export async function sendMessage(text: string, busy: "queue" | "interrupt"): Pr
   const target = conversation.value;
   if (!target) return;
   notice.value = null;
-  const posted = await api.send(target.chatId, text, busy);
-  const messages = posted.messages?.length
-    ? posted.messages
-    : posted.message
-      ? [posted.message]
-      : [];
-  target.posted(messages);
+  const sent = outgoing(text, target.state.value);
+  batch(() => {
+    target.sending.value = sent;
+    target.failed.value = null;
+    target.following.value = true;
+  });
+  try {
+    const posted = await api.send(target.chatId, text, busy);
+    const messages = posted.messages?.length
+      ? posted.messages
+      : posted.message
+        ? [posted.message]
+        : [];
+    // The stream may have been quicker, and the queue may already be worked off.
+    const queued = arrived(sent, target.state.value) ? null : (posted.queued_message ?? null);
+    target.posted(messages, queued);
+  } catch (error) {
+    target.failed.value = sent;
+    throw error;
+  } finally {
+    target.sending.value = null;
+  }
 }
 
 /** Stops the open chat's turn; a turn that has just ended by itself is fine. */

@@ -33,9 +33,11 @@ export interface ConversationState {
   readonly resent: ReadonlySet<number> | null;
 }
 
-/** *connected* opens a snapshot; *posted* is a message that the server answered to our own POST. */
+/** *connected* opens a snapshot; *posted* is what the server answered to our own POST. */
 export type Action =
-  StreamEvent | { type: "connected" } | { type: "posted"; messages: readonly Message[] };
+  | StreamEvent
+  | { type: "connected" }
+  | { type: "posted"; messages: readonly Message[]; queued: QueuedMessage | null };
 
 export const emptyConversation: ConversationState = {
   messages: [],
@@ -57,7 +59,7 @@ export function reduce(state: ConversationState, action: Action): ConversationSt
     case "connected":
       return { ...state, preview: null, retry: null, resent: new Set() };
     case "posted":
-      return action.messages.reduce(onMessage, state);
+      return action.messages.reduce(onMessage, withQueued(state, action.queued));
     case "message":
       return onMessage(state, action.message);
     case "message_part":
@@ -90,6 +92,11 @@ function onMessage(state: ConversationState, message: Message): ConversationStat
     retry: isNew ? null : state.retry,
     resent: state.resent && new Set(state.resent).add(message.id),
   };
+}
+
+function withQueued(state: ConversationState, queued: QueuedMessage | null): ConversationState {
+  if (!queued || state.queue.some((known) => known.id === queued.id)) return state;
+  return { ...state, queue: [...state.queue, queued] };
 }
 
 function upsert(messages: readonly Message[], message: Message): readonly Message[] {

@@ -1,5 +1,6 @@
 /** Pure: a conversation's messages, arranged as the turns and blocks that the page draws. */
 
+import { readResult } from "./results";
 import type { ConversationState } from "./stream";
 import { isBusy } from "./wire";
 import type { FilePart, Message, Part, ToolCallPart, ToolResultPart } from "./wire";
@@ -26,6 +27,9 @@ export interface Turn {
   createdAt: string | null;
   blocks: Block[];
 }
+
+// How chatd answers the calls of a turn that a person stopped.
+const STOPPED = /^The user stopped the turn\b/;
 
 interface Source {
   role: Message["role"];
@@ -110,7 +114,8 @@ function blocksOf(
 }
 
 function toolState(call: ToolCallPart, result: ToolResultPart | null, busy: boolean): ToolState {
-  if (result) return result.is_error ? "error" : "ok";
+  if (result?.is_error) return STOPPED.test(readResult(result).text) ? "stopped" : "error";
+  if (result) return "ok";
   if (call.invalid) return "error";
   return busy ? "running" : "stopped";
 }

@@ -111,6 +111,13 @@ test("the queue is always the last one sent", () => {
   assert.equal(run(update([queued]), update([])).queue.length, 0);
 });
 
+test("a message that the server answered to have queued is shown once", () => {
+  const queued = { id: 9, chat_id: CHAT, content: [], created_at: "2026-01-01T00:00:00Z" };
+  const posted: Action = { type: "posted", messages: [], queued };
+
+  assert.deepEqual(run(posted, posted).queue, [queued]);
+});
+
 test("an error stays while the chat is in error and goes when it runs again", () => {
   const failed: Action = { type: "error", chat_id: CHAT, error: { message: "no" } };
 

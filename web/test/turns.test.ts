@@ -62,6 +62,20 @@ test("a result decides whether its call went well", () => {
   assert.deepEqual(states("running", asked, message(2, "tool", result(true))), ["error"]);
 });
 
+test("a call that was answered by a person's stop is stopped, not failed", () => {
+  const answer: Part = {
+    type: "tool-result",
+    tool_call_id: "t",
+    tool_name: "execute",
+    result: { error: "The user stopped the turn before this call was answered." },
+    is_error: true,
+  };
+
+  assert.deepEqual(states("waiting", message(1, "assistant", call), message(2, "tool", answer)), [
+    "stopped",
+  ]);
+});
+
 test("system messages and those for the model only are not shown", () => {
   const hidden: Message = { ...message(2, "user", text("x")), visibility: "model" };
 

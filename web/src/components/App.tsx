@@ -1,7 +1,7 @@
 /** The page's frame: list, conversation and desktop side by side, or one at a time when narrow. */
 
 import { unauthorised } from "../api";
-import { desktopShown, me, offline, pane } from "../state";
+import { conversation, desktopShown, me, offline, pane } from "../state";
 import { Blocked } from "./Blocked";
 import { ChatList } from "./ChatList";
 import { ChatPane } from "./ChatPane";
@@ -14,7 +14,12 @@ export function App() {
   if (offline.value) return <Blocked why="offline" />;
   if (me.value === null) return <div class="blank" aria-busy="true" />;
   return (
-    <div class="app" data-pane={pane.value} data-desktop={desktopShown.value ? "shown" : "hidden"}>
+    <div
+      class="app"
+      data-pane={pane.value}
+      data-desktop={desktopShown.value ? "shown" : "hidden"}
+      data-stale={conversation.value?.connection.value === "reconnecting"}
+    >
       <ChatList />
       <ChatPane />
       <DesktopPanel />

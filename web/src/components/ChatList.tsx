@@ -21,7 +21,7 @@ export function ChatList() {
           <Icon name="plus" /> New chat
         </a>
       </header>
-      <ul class="chat-list" data-testid="chat-list">
+      <ul class="chat-list" data-testid="chat-list" data-stale={!listConnected.value}>
         {shown.map((chat) => (
           <li key={chat.id}>
             <ChatLink chat={chat} />
@@ -59,7 +59,7 @@ function ChatLink({ chat }: { chat: Chat }) {
       data-testid="chat-item"
       data-chat-id={chat.id}
       aria-current={chat.id === openChatId.value ? "page" : undefined}
-      title={chat.title}
+      title={chat.title || "Untitled"}
       onClick={() => (pane.value = "chat")}
     >
       <StatusDot status={chat.status} />

@@ -55,12 +55,14 @@ function ChatHeader() {
       <h1 title={chat?.title}>
         {chat ? chat.title || "Untitled" : openChatId.value ? "Chat" : "New chat"}
       </h1>
-      {open?.connection.value === "reconnecting" && (
-        <span class="pill warn" role="status">
+      {open?.connection.value === "reconnecting" ? (
+        <span class="pill warn" role="status" data-testid="reconnecting">
           reconnecting…
         </span>
+      ) : (
+        // What was known before the loss may no longer be so.
+        open && status && <StatusPill status={status} />
       )}
-      {open && status && <StatusPill status={status} />}
       {chat && currentModel.value && (
         <span class="model-name">{currentModel.value.display_name}</span>
       )}

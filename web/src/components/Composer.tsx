@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { Conversation } from "../conversation";
+import { arrived } from "../outgoing";
 import { sendMessage, stopChat } from "../state";
 import { isBusy } from "../wire";
 import { Icon } from "./icons";
@@ -9,6 +10,7 @@ import { MessageInput } from "./MessageInput";
 
 export function Composer({ conversation }: { conversation: Conversation }) {
   const { status } = conversation.state.value;
+  const failed = conversation.failed.value;
   const busy = isBusy(status);
   useEffect(() => {
     if (!busy) return;
@@ -23,6 +25,8 @@ export function Composer({ conversation }: { conversation: Conversation }) {
   }, [busy]);
   return (
     <MessageInput
+      draftKey={conversation.chatId}
+      arrivedLate={failed !== null && arrived(failed, conversation.state.value)}
       placeholder={busy ? "Write the next message…" : "Write a message…"}
       sendLabel={busy ? "Queue message" : "Send message"}
       onSend={(text, urgent) => sendMessage(text, urgent ? "interrupt" : "queue")}

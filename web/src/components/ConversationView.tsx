@@ -1,8 +1,9 @@
 /** The scrolling conversation: turns, queue, retries and errors. */
 
-import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Conversation } from "../conversation";
+import { followsAfterScroll } from "../follow";
+import { arrived, textOf } from "../outgoing";
 import { openChat } from "../state";
 import { buildTurns } from "../turns";
 import { isBusy } from "../wire";
@@ -10,41 +11,41 @@ import type { ChatError, QueuedMessage, RetryPayload } from "../wire";
 import { Icon } from "./icons";
 import { TurnView } from "./TurnView";
 
-// Pixels from the end within which new content keeps being followed.
-const NEAR_END = 80;
-
 export function ConversationView({ conversation }: { conversation: Conversation }) {
   const state = conversation.state.value;
   const turns = useMemo(() => buildTurns(state), [state]);
   const scroller = useRef<HTMLDivElement>(null);
   const column = useRef<HTMLDivElement>(null);
-  const following = useSignal(true);
+  const lastTop = useRef(0);
+  const { following } = conversation;
+  const lost = conversation.connection.value === "reconnecting";
+  const sending = conversation.sending.value;
 
   const toEnd = () => {
     const element = scroller.current;
-    if (element) element.scrollTop = element.scrollHeight;
+    if (!element) return;
+    element.scrollTop = element.scrollHeight;
+    lastTop.current = element.scrollTop;
   };
   useLayoutEffect(() => {
     if (following.peek()) toEnd();
-  }, [state]);
-  // Pictures and sub-agents' steps grow the page without a change of state.
+  }, [state, sending, following.value]);
+  // Pictures and sub-agents' steps grow the page, and a long text its field, without a change of state.
   useEffect(() => {
-    const element = column.current;
-    if (!element) return;
     const observer = new ResizeObserver(() => following.peek() && toEnd());
-    observer.observe(element);
+    for (const { current } of [column, scroller]) if (current) observer.observe(current);
     return () => observer.disconnect();
   }, []);
   const onScroll = () => {
     const element = scroller.current;
     if (!element) return;
-    const rest = element.scrollHeight - element.scrollTop - element.clientHeight;
-    following.value = rest < NEAR_END;
+    following.value = followsAfterScroll(following.peek(), lastTop.current, element);
+    lastTop.current = element.scrollTop;
   };
   const last = turns[turns.length - 1];
   const error =
     state.error ?? (state.status === "error" ? (openChat.value?.last_error ?? null) : null);
-  const thinking = isBusy(state.status) && (state.preview?.parts.length ?? 0) === 0;
+  const thinking = !lost && isBusy(state.status) && (state.preview?.parts.length ?? 0) === 0;
   return (
     <div class="conversation">
       <div class="scroller" ref={scroller} onScroll={onScroll}>
@@ -58,17 +59,11 @@ export function ConversationView({ conversation }: { conversation: Conversation 
           {state.queue.map((message) => (
             <Queued key={message.id} message={message} />
           ))}
+          {sending && !arrived(sending, state) && <Sending text={sending.text} />}
         </div>
       </div>
       {!following.value && (
-        <button
-          type="button"
-          class="to-end"
-          onClick={() => {
-            following.value = true;
-            toEnd();
-          }}
-        >
+        <button type="button" class="to-end" onClick={() => (following.value = true)}>
           <Icon name="down" /> Latest
         </button>
       )}
@@ -110,11 +105,22 @@ function ErrorNote({ error }: { error: ChatError }) {
 }
 
 function Queued({ message }: { message: QueuedMessage }) {
-  const text = message.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
   return (
     <div class="bubble queued" data-testid="message-queued">
       <span class="queued-label">
         <Icon name="clock" /> queued
+      </span>
+      {textOf(message.content)}
+    </div>
+  );
+}
+
+/** A message that the server has not answered yet. */
+export function Sending({ text }: { text: string }) {
+  return (
+    <div class="bubble queued" role="status" data-testid="message-sending">
+      <span class="queued-label">
+        <Icon name="clock" /> sending…
       </span>
       {text}
     </div>

@@ -71,7 +71,10 @@ function LiveDesktop({ chatId }: { chatId: string }) {
     return () => opened.close();
   }, [chatId]);
   const status = view.value?.status.value ?? null;
-  const phase = view.value?.phase.value ?? "connecting";
+  const known = view.value?.phase.value ?? "connecting";
+  // A server that the chat does not hear from sends no picture either, though nothing tells so.
+  const lost = conversation.value?.connection.value === "reconnecting";
+  const phase = lost && known === "live" ? "reconnecting" : known;
   useSignalEffect(() => {
     const size = /^(\d+)x(\d+)/.exec(view.value?.status.value?.geometry ?? "");
     if (size && screen.current) screen.current.style.aspectRatio = `${size[1]} / ${size[2]}`;
@@ -91,7 +94,7 @@ function LiveDesktop({ chatId }: { chatId: string }) {
       </header>
       <div class="screen" ref={screen}>
         <div class="screen-canvas" data-testid="desktop-canvas" data-phase={phase} ref={target} />
-        {phase !== "live" && (
+        {known !== "live" && (
           <p class="screen-note">
             <Icon name="desktop" />
             {view.value?.reason.value ?? "Connecting to the desktop…"}

@@ -3,23 +3,45 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
+import { loadDraft, saveDraft } from "../drafts";
+import { lengthProblem } from "../limits";
+import { rejoin, withoutSent } from "../outgoing";
 import { isWide } from "../viewport";
 import { Icon } from "./icons";
 
 export interface MessageInputProps {
+  /** Under what unsent text is kept. */
+  draftKey: string;
   placeholder: string;
   sendLabel: string;
   /** Called with the trimmed text; the text is kept when it throws. */
   onSend(text: string, urgent: boolean): Promise<void>;
+  /** True once a message whose sending failed turns out to have been received. */
+  arrivedLate?: boolean;
   children?: ComponentChildren;
 }
 
+interface Failure {
+  reason: string;
+  text: string;
+  urgent: boolean;
+}
+
 export function MessageInput(props: MessageInputProps) {
-  const [text, setText] = useState("");
+  const { text, typed, change, hold } = useDraft(props.draftKey);
   const [sending, setSending] = useState(false);
-  const [failure, setFailure] = useState<string | null>(null);
+  const [failure, setFailure] = useState<Failure | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => fitHeight(field.current), [text]);
+  useEffect(() => refitWithWidth(field.current), []);
+  const problem = lengthProblem(text.trim());
+
+  useEffect(() => {
+    if (!props.arrivedLate || !failure) return;
+    const rest = withoutSent(typed.current, failure.text);
+    if (rest !== null) change(rest);
+    setFailure(null);
+  }, [props.arrivedLate, failure]);
 
   useEffect(() => {
     // On a touch screen focus would raise the keyboard; elsewhere it must not be taken from a link.
@@ -28,16 +50,19 @@ export function MessageInput(props: MessageInputProps) {
 
   const send = async (urgent: boolean) => {
     const trimmed = text.trim();
-    if (trimmed === "" || sending) return;
+    if (trimmed === "" || sending || problem !== null) return;
     setSending(true);
     setFailure(null);
-    setText("");
+    hold(trimmed);
+    change("");
     try {
       await props.onSend(trimmed, urgent);
+      hold(null);
     } catch (error) {
-      // What was typed meanwhile stays, below what was not sent.
-      setText((typed) => (typed === "" ? trimmed : `${trimmed}\n${typed}`));
-      setFailure(error instanceof ApiError ? error.message : String(error));
+      hold(null);
+      change(rejoin(trimmed, typed.current));
+      const reason = error instanceof ApiError ? error.message : String(error);
+      setFailure({ reason, text: trimmed, urgent });
     } finally {
       setSending(false);
       field.current?.focus();
@@ -57,9 +82,23 @@ export function MessageInput(props: MessageInputProps) {
         void send(false);
       }}
     >
-      {failure && (
-        <p class="note error" role="alert">
-          {failure}
+      {problem && (
+        <p class="note error" role="alert" data-testid="composer-problem">
+          {problem}
+        </p>
+      )}
+      {failure && !problem && (
+        <p class="note error failure" role="alert" data-testid="send-failure">
+          <span>{failure.reason} The message was not confirmed; its text is below.</span>
+          <button
+            type="button"
+            class="button small"
+            data-testid="send-again"
+            disabled={text.trim() === ""}
+            onClick={() => void send(failure.urgent)}
+          >
+            Try again
+          </button>
         </p>
       )}
       <div class="composer-box">
@@ -70,7 +109,7 @@ export function MessageInput(props: MessageInputProps) {
           aria-label="Message"
           placeholder={props.placeholder}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => change(event.currentTarget.value)}
           onKeyDown={onKeyDown}
         />
         <div class="composer-row">
@@ -81,7 +120,7 @@ export function MessageInput(props: MessageInputProps) {
             data-testid="send"
             aria-label={props.sendLabel}
             title={props.sendLabel}
-            disabled={sending || text.trim() === ""}
+            disabled={sending || problem !== null || text.trim() === ""}
           >
             <Icon name="send" />
           </button>
@@ -91,9 +130,42 @@ export function MessageInput(props: MessageInputProps) {
   );
 }
 
+/** The field's text, kept in storage together with the text that is being sent. */
+function useDraft(key: string) {
+  const [text, setText] = useState(() => loadDraft(key));
+  // References outlive the component: an answer may come after the chat was left.
+  const typed = useRef(text);
+  const held = useRef<string | null>(null);
+  const keep = () => saveDraft(key, rejoin(held.current, typed.current));
+  const change = (value: string) => {
+    typed.current = value;
+    setText(value);
+    keep();
+  };
+  const hold = (value: string | null) => {
+    held.current = value;
+    keep();
+  };
+  return { text, typed, change, hold };
+}
+
+/** Another width breaks lines elsewhere, and the narrow layout has larger letters. */
+function refitWithWidth(field: HTMLTextAreaElement | null): (() => void) | undefined {
+  if (!field) return undefined;
+  let width = field.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (field.clientWidth === width) return;
+    width = field.clientWidth;
+    fitHeight(field);
+  });
+  observer.observe(field);
+  return () => observer.disconnect();
+}
+
 /** Grows the field with its text; the stylesheet bounds it. */
 function fitHeight(field: HTMLTextAreaElement | null): void {
-  if (!field) return;
+  // A hidden field has no height to copy.
+  if (!field || field.clientWidth === 0) return;
   field.style.height = "auto";
   field.style.height = `${field.scrollHeight}px`;
 }

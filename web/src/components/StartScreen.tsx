@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { chosenModelId, createChat, me } from "../state";
+import { Sending } from "./ConversationView";
 import { InlineCode } from "./InlineCode";
 import { Icon } from "./icons";
 import type { IconName } from "./icons";
@@ -15,8 +16,18 @@ const EXAMPLES: { icon: IconName; text: string }[] = [
 
 export function StartScreen() {
   const [failure, setFailure] = useState<string | null>(null);
-  const begin = (text: string) =>
-    createChat(text).catch((error: Error) => setFailure(error.message));
+  const [sending, setSending] = useState<string | null>(null);
+  const begin = async (text: string) => {
+    setFailure(null);
+    setSending(text);
+    try {
+      await createChat(text);
+    } finally {
+      setSending(null);
+    }
+  };
+  const beginExample = (text: string) =>
+    begin(text).catch((error: Error) => setFailure(error.message));
   return (
     <>
       <div class="scroller">
@@ -30,7 +41,12 @@ export function StartScreen() {
           <ul class="examples" aria-label="Examples">
             {EXAMPLES.map(({ icon, text }) => (
               <li key={text}>
-                <button type="button" data-testid="example" onClick={() => void begin(text)}>
+                <button
+                  type="button"
+                  data-testid="example"
+                  disabled={sending !== null}
+                  onClick={() => void beginExample(text)}
+                >
                   <Icon name={icon} />
                   <span>
                     <InlineCode text={text} />
@@ -39,6 +55,7 @@ export function StartScreen() {
               </li>
             ))}
           </ul>
+          {sending !== null && <Sending text={sending} />}
           {failure && (
             <p class="note error" role="alert">
               {failure}
@@ -46,7 +63,12 @@ export function StartScreen() {
           )}
         </div>
       </div>
-      <MessageInput placeholder="Ask for anything…" sendLabel="Start chat" onSend={createChat}>
+      <MessageInput
+        draftKey="new"
+        placeholder="Ask for anything…"
+        sendLabel="Start chat"
+        onSend={begin}
+      >
         <ModelPicker />
       </MessageInput>
     </>
