@@ -5,11 +5,14 @@ With a computer it works at the desktop (``desktop``). Without one, but with the
 tools to start an agent that has one, it delegates. Otherwise it explains itself.
 """
 
+import re
+
 from chatd.errors import BadRequest
 from chatd.rehearsal.conversation import Call, Conversation, Picture, Reply, ToolUse, chunked, limit_reply
-from chatd.rehearsal.desktop import Reader, work
+from chatd.rehearsal.desktop import work
 from chatd.rehearsal.language import HELP, Say
 from chatd.rehearsal.screen import Screen, read_picture
+from chatd.rehearsal.sight import Reader
 from chatd.rehearsal.turn import Turn, current_turn, error_text, json_result
 
 __all__ = ["SPAWN_TOOL", "WAIT_TOOL", "decide", "read_or_none"]
@@ -19,6 +22,12 @@ WAIT_TOOL = "wait_agent"
 # Waits for one agent. At a minute each this is longer than any program of ours takes.
 MAX_WAITS = 60
 MAX_TITLE_CHARACTERS = 60
+# How most instructions begin; what comes after it tells them apart.
+_OPENING = re.compile(
+    r"^(?:please )?(?:open|start|launch)(?: up)? (?:a |the |another )?(?:new )?terminal(?: window)?"
+    r"(?:,? and then |,? and |,? then |[,;.] ?(?:then )?)(?=\S)",
+    re.IGNORECASE,
+)
 # Characters of the user's text that are echoed.
 MAX_ECHO_CHARACTERS = 2_000
 
@@ -50,12 +59,23 @@ def _decide(conversation: Conversation, turn: Turn, read: Reader) -> Reply:
     if last is not None:
         return _after_delegation(conversation, turn, last)
     if turn.program.needs_desktop and SPAWN_TOOL in conversation.tools:
-        title = " ".join(turn.text.split())[:MAX_TITLE_CHARACTERS]
-        return _calling("I'll do that on the desktop.", SPAWN_TOOL, prompt=turn.text, title=title)
+        return _calling("I'll do that on the desktop.", SPAWN_TOOL, prompt=turn.text, title=_title(turn.text))
     said = [step.text for step in turn.program.steps if isinstance(step, Say)]
     if said and not turn.program.needs_desktop:
         return _saying("\n".join(said))
     return _saying(_introduction(turn))
+
+
+def _title(text: str) -> str:
+    """What tells *text* from other instructions, cut at a word."""
+    words = " ".join(text.split())
+    title = _OPENING.sub("", words) or words
+    if len(title) <= MAX_TITLE_CHARACTERS:
+        return title
+    head = title[:MAX_TITLE_CHARACTERS]
+    # One long word has no place to cut but its middle.
+    cut = head.rfind(" ") if head.rfind(" ") > MAX_TITLE_CHARACTERS // 3 else MAX_TITLE_CHARACTERS - 1
+    return title[:cut].rstrip(" ,;:.") + "…"
 
 
 def _after_delegation(conversation: Conversation, turn: Turn, last: ToolUse) -> Reply:

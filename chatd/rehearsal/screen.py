@@ -16,8 +16,9 @@ import base64
 import binascii
 import io
 import json
+import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -47,6 +48,9 @@ PAPER_LEVEL = 200
 # xterm's inner border, pixels of paper round the grid.
 INNER_BORDER = 2
 
+# Up to four cells far behind the text of a row: the mouse pointer, which is that wide at most.
+_POINTER = re.compile(f"(?<= {{4}}){UNREADABLE}{{1,4}}(?= *$)")
+
 Bits = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint64]
 
@@ -56,11 +60,17 @@ _MULTIPLIERS = tuple((0x9E3779B97F4A7C15 * (2 * row + 1) ** 5 | 1) % 2**64 for r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """A terminal's text cursor, in cells; solid when the terminal has the focus."""
+    """
+    A terminal's text cursor, in cells; solid when the terminal has the focus.
+
+    *gap* are the blank cells between the end of the text and the cursor; None when the
+    cursor is in another row than the last that holds text.
+    """
 
     column: int
     row: int
     is_solid: bool
+    gap: int | None = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +80,7 @@ class Terminal:
 
     *origin* is the first cell's upper left corner, native pixels of the picture.
     *lines* have wrapped rows joined and no trailing blanks; cells that could not
-    be read are U+FFFD.
+    be read are U+FFFD, except what looks like the mouse pointer over blank cells.
     """
 
     origin: tuple[int, int]
@@ -86,6 +96,12 @@ class Terminal:
             self.origin[0] + self.columns * CELL_WIDTH // 2,
             self.origin[1] + self.rows * CELL_HEIGHT // 2,
         )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the text reaches the last rows, so that earlier text has scrolled away."""
+        used = sum(max(1, -(-len(line) // self.columns)) for line in self.lines)
+        return used >= self.rows - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +313,9 @@ def _read_block(block: Codes, origin: tuple[int, int]) -> Terminal:
                 if character is not None:
                     cursor = Cursor(column=column, row=row, is_solid=is_solid)
             characters.append(character or UNREADABLE)
-        rows.append("".join(characters))
+        rows.append(_POINTER.sub(lambda match: " " * len(match[0]), "".join(characters)))
+    if cursor is not None:
+        cursor = replace(cursor, gap=_gap(rows, cursor))
     return Terminal(
         origin=origin,
         columns=block.shape[1],
@@ -305,6 +323,11 @@ def _read_block(block: Codes, origin: tuple[int, int]) -> Terminal:
         lines=_joined(rows),
         cursor=cursor,
     )
+
+
+def _gap(rows: list[str], cursor: Cursor) -> int | None:
+    last = max((index for index, row in enumerate(rows) if row.strip()), default=0)
+    return cursor.column - len(rows[last].rstrip()) if cursor.row == last else None
 
 
 def _joined(rows: list[str]) -> tuple[str, ...]:
@@ -317,7 +340,7 @@ def _joined(rows: list[str]) -> tuple[str, ...]:
         else:
             lines.append(row)
         is_open = row[-1] not in {" ", UNREADABLE}
-    lines = [line.rstrip(f" {UNREADABLE}") for line in lines]
+    lines = [line.rstrip() for line in lines]
     while lines and not lines[-1]:
         lines.pop()
     return tuple(lines)

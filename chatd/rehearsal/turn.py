@@ -10,14 +10,14 @@ and those right after a tool's answer that hold no step, are notes.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any
 
 from chatd.rehearsal.conversation import Conversation, Entry, Picture, ToolOutput, ToolUse
 from chatd.rehearsal.language import Program, parse
 
-__all__ = ["Turn", "current_turn", "error_text", "json_result"]
+__all__ = ["Turn", "action_error", "current_turn", "error_text", "is_outcome_unknown", "json_result"]
 
 # Characters of an error that are repeated in an answer.
 MAX_ERROR_CHARACTERS = 300
@@ -27,6 +27,12 @@ _PROSE_COMPUTER = f"{_PROSE_CALL} computer"
 _PROSE_FAILURE = re.compile(r"\[earlier tool call [^\]\n]{1,80}, failed\] ?(.+)", re.DOTALL)
 # How clients mark an error where the protocol has no flag for it.
 _ERROR_PREFIX = "Error: "
+# How the computer's tool begins the sentence about what failed, after what it did before.
+_FAILED = re.compile(r"^(?:Error: )?Failed: (.+)", re.DOTALL | re.MULTILINE)
+# How clients give the words of a computer's answer that has room for a picture only.
+_COMPUTER_NOTE = "[computer] "
+# A call that only looks: that it failed says nothing about a step.
+_TOUCHES = re.compile(r'"action": ?"(?!screenshot|wait|zoom|cursor_position)\w')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +42,8 @@ class Turn:
 
     *lost* counts the computer's calls that came back as prose only, *lost_since* those
     after the last answer that came back properly. *note* is the last note. *errors*
-    are what tools reported, each once.
+    are what tools reported, each once. *lost_call* and *lost_error* are the prose of the
+    last lost call that failed after that answer and was more than a look; empty when none did.
     """
 
     text: str
@@ -48,6 +55,8 @@ class Turn:
     lost: int = 0
     lost_since: int = 0
     errors: tuple[str, ...] = ()
+    lost_call: str = ""
+    lost_error: str = ""
 
     @property
     def action_count(self) -> int:
@@ -75,9 +84,11 @@ class Turn:
 def current_turn(conversation: Conversation) -> Turn:
     """Cut the last turn out of *conversation*."""
     text, after = _cut(conversation.entries)
+    after = _with_notes(after)
     said = map(_own_text, _of_role(after, "assistant"))
     last = max((index for index, entry in enumerate(after) if entry.role == "tool"), default=-1)
     errors = chain.from_iterable(map(_errors_in, after))
+    lost_call, lost_error = _lost_failure(after[last + 1 :])
     return Turn(
         text=text,
         program=parse(text),
@@ -88,6 +99,8 @@ def current_turn(conversation: Conversation) -> Turn:
         lost=_count_lost(after),
         lost_since=_count_lost(after[last + 1 :]),
         errors=tuple(dict.fromkeys(filter(None, errors))),
+        lost_call=lost_call,
+        lost_error=lost_error,
     )
 
 
@@ -97,6 +110,30 @@ def _cut(entries: Sequence[Entry]) -> tuple[str, Sequence[Entry]]:
         if _is_instruction(entries, index):
             return entries[index].text, entries[index + 1 :]
     return "", entries
+
+
+def _with_notes(entries: Sequence[Entry]) -> list[Entry]:
+    """Give the words that clients write after a computer's picture to the answer they belong to."""
+    found: list[Entry] = []
+    for entry in entries:
+        is_note = entry.role == "user" and entry.text.startswith(_COMPUTER_NOTE)
+        if is_note and found and found[-1].outputs:
+            *others, last = found[-1].outputs
+            text = "\n".join(filter(None, [last.text, entry.text.removeprefix(_COMPUTER_NOTE)]))
+            found[-1] = replace(found[-1], outputs=(*others, replace(last, text=text)))
+        else:
+            found.append(entry)
+    return found
+
+
+def _lost_failure(entries: Sequence[Entry]) -> tuple[str, str]:
+    """The prose of the last failed call that touched something, and why it failed."""
+    for call, answer in reversed(list(pairwise(entries))):
+        failure = _PROSE_FAILURE.match(answer.text) if answer.role == "user" else None
+        if failure and call.role == "assistant" and _TOUCHES.search(call.text):
+            words = _FAILED.search(failure[1])
+            return call.text, (words or failure)[1][:MAX_ERROR_CHARACTERS]
+    return "", ""
 
 
 def _of_role(entries: Sequence[Entry], role: str) -> list[Entry]:
@@ -134,6 +171,17 @@ def error_text(output: ToolOutput) -> str | None:
         return None
     text = str(error or output.text.removeprefix(_ERROR_PREFIX) or "the tool failed")
     return text[:MAX_ERROR_CHARACTERS]
+
+
+def action_error(output: ToolOutput) -> str | None:
+    """Why the computer did not do what it was asked, flagged as an error or not; None when it did."""
+    failed = _FAILED.search(output.text)
+    return failed[1].strip()[:MAX_ERROR_CHARACTERS] if failed else error_text(output)
+
+
+def is_outcome_unknown(error: str) -> bool:
+    """Whether *error* leaves open if the action was done, so that only the screen can tell."""
+    return re.search(r"outcome\b.{0,20}\bunknown", error) is not None
 
 
 def _is_instruction(entries: Sequence[Entry], index: int) -> bool:

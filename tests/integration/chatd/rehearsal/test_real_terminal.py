@@ -54,7 +54,7 @@ class Desktop:
         }
         self.children.append(
             await asyncio.create_subprocess_exec(
-                "xterm", *FONT, *arguments, env=environment, start_new_session=True
+                "xterm", *FONT, *arguments, env=environment, cwd=self.home, start_new_session=True
             )
         )
 
@@ -73,6 +73,11 @@ class Desktop:
                 if all(text in lines for text in texts):
                     return screen
                 await asyncio.sleep(0.02)
+
+    def point_at(self, x: int, y: int) -> None:
+        """Move the pointer, and with it the focus."""
+        xtest.fake_input(self.connection, X.MotionNotify, x=x, y=y)
+        self.connection.sync()
 
     def type_text(self, text: str) -> None:
         """Press the keys for *text* (lower case letters, digits, blank, newline, dash)."""
@@ -162,15 +167,13 @@ async def test_overlapping_terminals_are_both_read(desktop: Desktop) -> None:
     assert _with_line(screen, "below").origin != _with_line(screen, "above").origin
 
 
-async def test_an_errand_is_run_on_the_real_screen(desktop: Desktop) -> None:
-    """Ours: open, run and tell through the vendor's SDK, each action done with XTEST."""
+async def _errand(desktop: Desktop, text: str) -> str:
+    """The answer to *text* through the vendor's SDK, each action done with XTEST."""
     server = RehearsalServer()
     base_url = await server.start()
-    messages: list[Any] = [
-        {"role": "user", "content": "open a terminal and run `expr 40 - 2`, then tell me what it says"}
-    ]
+    messages: list[Any] = [{"role": "user", "content": text}]
     async with AsyncAnthropic(base_url=f"{base_url}/anthropic", api_key="k", max_retries=0) as client:
-        for _ in range(40):
+        for _ in range(60):
             reply = await client.beta.messages.create(
                 model="m", max_tokens=999, messages=messages, tools=[{"type": "computer_toolset_20260801"}]
             )
@@ -182,21 +185,51 @@ async def test_an_errand_is_run_on_the_real_screen(desktop: Desktop) -> None:
             answer = {"type": "tool_result", "tool_use_id": use.id, "content": [_screenshot(desktop)]}
             messages += [{"role": "assistant", "content": content}, {"role": "user", "content": [answer]}]
     await server.stop()
+    answer_text: str = reply.content[0].text
+    return answer_text
 
-    assert reply.content[0].text == (
-        "Done: opened a terminal, ran `expr 40 - 2`.\n\nIt says:\n\n```text\n38\n```"
-    )
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("expr 40 - 2", "It says:\n\n```text\n38\n```"),
+        ("sh glued", "It says:\n\n```text\n~^_\n```"),
+        ("sh accents", "Some characters could not be read; they are shown as \ufffd."),
+        ("seq 99", "The beginning is missing, it has scrolled off the screen"),
+        ("sh asks", "so far the screen shows:\n\n```text\nyour name?\n```"),
+        ("exit", "The terminal is gone since `exit`, so there is no output I can read."),
+    ],
+)
+async def test_an_errand_is_run_on_the_real_screen(desktop: Desktop, command: str, expected: str) -> None:
+    """Ours: open, run and tell, whatever the output is like."""
+    (desktop.home / "glued").write_text("printf '~^_'")
+    (desktop.home / "accents").write_bytes(b"printf 'caf\xe9 \xe9\xe8'")
+    (desktop.home / "asks").write_text("printf 'your name? '; read x")
+    text = f"open a terminal and run `{command}`, then tell me what it says"
+
+    answer = await _errand(desktop, text)
+
+    assert answer.startswith(("Done: opened a terminal, ran `", "Done: opened a terminal, started `sh asks`"))
+    assert expected in answer
+
+
+async def test_a_second_terminal_over_the_first_is_confirmed(desktop: Desktop) -> None:
+    """Ours: it covers the first exactly, and looks like it did when that was new."""
+    desktop.point_at(300, 300)
+    answer = await _errand(desktop, "open a terminal; open a terminal; run `expr 1 - 1`; tell me the output")
+
+    assert answer.endswith("ran `expr 1 - 1`.\n\nIt says:\n\n```text\n0\n```")
 
 
 async def _perform(desktop: Desktop, name: str, arguments: dict[str, Any]) -> None:
     """Do one action; without a window manager the terminal's key is us, and the pointer gives the focus."""
     match name:
+        case "key" if arguments["text"] == "Return":
+            desktop.type_text("\n")
         case "key":
             await desktop.start_xterm("-geometry", "80x24+33+44", "-e", "sh", "-i")
         case "left_click":
-            x, y = arguments["coordinate"]
-            xtest.fake_input(desktop.connection, X.MotionNotify, x=x, y=y)
-            desktop.connection.sync()
+            desktop.point_at(*arguments["coordinate"])
         case "type":
             desktop.type_text(arguments["text"])
         case "wait":

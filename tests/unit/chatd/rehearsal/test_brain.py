@@ -35,7 +35,7 @@ def test_a_desktop_instruction_is_delegated_whole() -> None:
 
     (call,) = reply.calls
     assert (reply.text, reply.finish) == ("I'll do that on the desktop.", "tool-calls")
-    assert (call.name, call.arguments) == (SPAWN_TOOL, {"prompt": TEXT, "title": TEXT})
+    assert (call.name, call.arguments) == (SPAWN_TOOL, {"prompt": TEXT, "title": "run `uname -a`"})
 
 
 @pytest.mark.parametrize(

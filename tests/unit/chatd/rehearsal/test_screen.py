@@ -137,6 +137,31 @@ def test_coloured_text_is_text_and_a_pointer_is_unreadable() -> None:
     assert terminal.lines == ("$ green \ufffdere",)
 
 
+def test_unreadable_cells_at_the_end_are_kept_and_a_pointer_far_behind_is_not() -> None:
+    """Ours: foreign characters belong to the text, the pointer over blank cells does not."""
+    pixels = _desktop()
+    _draw(pixels, 30, 30, ["$ caf", "$ ls", "x"])
+    for x, y in ((60, 30), (66, 30), (150, 43), (156, 43)):
+        _cell(pixels, x, y)[3:9, 1:3] = 0
+
+    (terminal,) = read_screen(pixels).terminals
+
+    assert terminal.lines == ("$ caf\ufffd\ufffd", "$ ls", "x")
+
+
+@pytest.mark.parametrize(("column", "row", "gap"), [(2, 1, 1), (1, 1, 0), (0, 2, None), (7, 1, 6)])
+def test_the_cursors_distance_from_the_text_is_known(column: int, row: int, gap: int | None) -> None:
+    """Ours: right after a prompt it waits, in another row a program runs."""
+    pixels = _desktop()
+    _draw(pixels, 30, 30, ["$ ls", "$"])
+    _cell(pixels, 30 + column * 6, 30 + row * 13)[:] = 0
+
+    (terminal,) = read_screen(pixels).terminals
+
+    assert terminal.cursor is not None
+    assert terminal.cursor.gap == gap
+
+
 @pytest.mark.parametrize("level", [0, 60, 255])
 def test_a_desktop_without_a_terminal_has_none(level: int) -> None:
     """Ours: nothing is made up, on black, grey or white."""
