@@ -43,7 +43,8 @@ def computer_tool(desktops: Desktops) -> Tool:
 def to_tool_result(result: ComputerResult) -> ToolResult:
     """Content blocks for the model: sentences first, then the picture."""
     lines = [report.output for report in result.reports]
-    lines += [f"Warning: {report.warning}" for report in result.reports if report.warning]
+    warnings = [report.warning for report in result.reports if report.warning] + list(result.warnings)
+    lines += [f"Warning: {warning}" for warning in dict.fromkeys(warnings)]
     if result.error is not None:
         lines.append(f"Failed: {result.error}")
     blocks: list[ContentBlock] = [TextContent(text="\n".join(lines))] if lines else []
