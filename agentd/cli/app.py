@@ -77,16 +77,21 @@ For example:
 
 screenshot; cursor_position; zoom {region}; mouse_move {coordinate};
 left_click, right_click, middle_click, double_click, triple_click {coordinate?, modifiers?};
-left_mouse_down, left_mouse_up {coordinate?}; left_click_drag {start_coordinate?, coordinate};
-drag {path}; scroll {coordinate?, scroll_direction, scroll_amount}; key, key_down, key_up {text};
-hold_key {text, duration_ms}; type {text}; wait {duration_ms}.
+left_mouse_down, left_mouse_up {coordinate?}; button_down, button_up {button, coordinate?};
+left_click_drag {start_coordinate?, coordinate}; drag {path, button?, modifiers?};
+scroll {coordinate?, scroll_direction, scroll_amount}; key, key_down, key_up {text};
+key_sequence {keys}; hold_key {text, duration_ms}; type {text, plain?}; paste {text};
+set_clipboard {text}; get_clipboard; wait {duration_ms}; wait_settled {quiet_ms, timeout_ms}.
 A coordinate is [x, y]. Several at once: {"actions": [...]}.
 
 For example:
   agentd desktop do '{"action":"left_click","coordinate":[100,200]}'
   agentd desktop do '{"action":"type","text":"hello"}'
   agentd desktop do '{"action":"key","text":"ctrl+l"}'""",
-    "open": """Launch a program at the desktop and print its process id.
+    "open": """Launch a program at the desktop, wait up to 3 s for its window, print its process id.
+
+A program that fails at once is an error; one that shows no window goes on, with a warning.
+With --json: {pid, window, warning}.
 
 For example:
   agentd desktop open -- xterm -T hello""",

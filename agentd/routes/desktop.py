@@ -16,6 +16,8 @@ __all__ = ["DESKTOPS", "OpenRequest", "routes"]
 DESKTOPS: web.AppKey[Desktops] = web.AppKey("desktops", Desktops)
 routes = web.RouteTableDef()
 
+# Seconds for a program's first window; one that shows none (a command, a slow start) goes on.
+LAUNCH_S = 3.0
 # The kernel ends a string at NUL.
 Argument = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
@@ -96,10 +98,10 @@ async def action(request: web.Request) -> web.Response:
 
 @routes.post("/api/v0/desktop/{name}/open")
 async def open_program(request: web.Request) -> web.Response:
-    """Launch a program in the session."""
+    """Launch a program and wait a moment for its first window; one that fails at once is an error."""
     wish = OpenRequest.model_validate(await _json_object(request))
-    pid = await _session(request).open(wish.argv, cwd=wish.cwd)
-    return web.json_response({"pid": pid})
+    report = await _session(request).launch(wish.argv, cwd=wish.cwd, timeout_s=LAUNCH_S)
+    return web.json_response(report.model_dump(mode="json"))
 
 
 def _status_response(request: web.Request) -> web.Response:

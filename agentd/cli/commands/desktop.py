@@ -107,3 +107,5 @@ def desktop_open(
         print_json(result)
     else:
         sys.stdout.write(f"{result['pid']}\n")
+        if result["warning"]:
+            sys.stderr.write(f"warning: {result['warning']}\n")

@@ -211,6 +211,14 @@ async def test_program_is_opened_and_ends_with_the_desktop(client: aiohttp.Clien
     assert not psutil.pid_exists(opened["pid"])
 
 
+async def test_program_that_fails_at_once_is_an_error_with_its_words(client: aiohttp.ClientSession) -> None:
+    """Ours: a process id alone says nothing; the program ended before anybody saw it."""
+    status, told = await _ask(client, "POST", OPEN, {"argv": ["sh", "-c", "echo no such luck >&2; exit 3"]})
+
+    assert (status, told["code"]) == (503, "launch_failed")
+    assert "no such luck" in told["message"]
+
+
 async def test_desktop_goes_up_and_down_and_up(client: aiohttp.ClientSession) -> None:
     """Ours: each of them harmless when repeated."""
     states = []
