@@ -7,6 +7,7 @@ native pixels; sentences for the model stay in the model's frame.
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -80,6 +81,9 @@ DRAG_STRIDE = 16
 DRAG_STRIDES = 32
 # Seconds between press, motion and release of a drag: a toolkit needs one turn of its loop.
 DRAG_PAUSE_S = 0.02
+# A program that is late reads all waiting motion as one event. A window manager takes the first for
+# the start of a move and needs a later one to carry it out: so the motion comes in parts, over time.
+DRAG_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,11 +350,12 @@ def _plan_drag(
     lead: list[Step] = []
     if len(points) > 1:
         lead.append(MoveTo(point=points[0]))
-    motion: list[Step] = [Press(button=button), pause]
-    for start, end in itertools.pairwise(points):
-        motion.extend(_line(start, end))
-    if len(points) == 1:
-        motion.append(MoveTo(point=points[0]))
+    moves: list[Step] = [step for start, end in itertools.pairwise(points) for step in _line(start, end)]
+    moves = moves or [MoveTo(point=points[0])]
+    motion: list[Step] = [Press(button=button)]
+    part_size = math.ceil(len(moves) / DRAG_PARTS)
+    for start in range(0, len(moves), part_size):
+        motion.extend((pause, *moves[start : start + part_size]))
     motion.extend((pause, Release(button=button)))
     steps = (*lead, *_with_modifiers(modifiers, tuple(motion)))
     return PlannedAction(

@@ -148,7 +148,7 @@ async def test_screen_never_goes_blank_by_itself(session: DesktopSession) -> Non
 
 
 async def test_blank_screen_is_said_to_be_one(session: DesktopSession) -> None:
-    """Issue: a warning on blank frames; the pointer does not hide it."""
+    """Required: a warning on blank frames; the pointer does not hide it."""
     await session.ensure_running()
     look = ComputerCall.model_validate({"actions": [{"action": "screenshot"}]})
     assert BLANK in (await session.perform(look)).warnings

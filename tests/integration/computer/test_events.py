@@ -129,7 +129,7 @@ async def test_modifiers_are_down_during_the_click_and_up_after(
 async def test_drag_follows_its_path_with_the_button_down(
     session: DesktopSession, log: EventLog, button: str
 ) -> None:
-    """Issue: along a path, button and modifiers configurable."""
+    """Required: along a path, button and modifiers configurable."""
     path = [[100, 100], [300, 100], [300, 250], [10, 20]]
     await _perform(session, {"action": "drag", "path": path, "button": button, "modifiers": "alt"})
     events = await log.take()
@@ -165,7 +165,7 @@ async def test_scroll_is_counted_in_notches(
 
 
 async def test_held_key_is_down_for_its_time(session: DesktopSession, log: EventLog) -> None:
-    """Issue: hold key, in milliseconds."""
+    """Required: hold key, in milliseconds."""
     await _perform(session, {"action": "hold_key", "text": "a", "duration_ms": 120})
     events = await log.take()
 
@@ -189,7 +189,7 @@ async def test_cancelled_hold_comes_up_at_once(session: DesktopSession, log: Eve
 
 
 async def test_button_that_is_held_is_told_and_moves_along(session: DesktopSession, log: EventLog) -> None:
-    """Issue: what is held is read back into the result."""
+    """Required: what is held is read back into the result."""
     down = await _perform(
         session,
         {"action": "left_mouse_down", "coordinate": [70, 70]},

@@ -152,7 +152,7 @@ def _counts(probe: xdisplay.Display) -> tuple[int, int, int]:
 @pytest.mark.slow
 @pytest.mark.timeout(60 + ACTIONS)
 async def test_random_actions_leave_nothing_behind(session: DesktopSession, log: EventLog) -> None:
-    """Issue: nothing held at the end, no growth in X clients, descriptors, threads or memory."""
+    """Required: nothing held at the end, no growth in X clients, descriptors, threads or memory."""
     assert session._live is not None
     probe = log.connection
     chaos = Chaos(session._live.desktop.display, session._live.desktop.cookie)

@@ -195,7 +195,7 @@ def _sockets(display: X11Display) -> dict[str, Callable[[], None]]:
 
 @pytest.mark.parametrize("which", ["input", "damage", "shm"])
 async def test_connection_that_is_cut_is_opened_anew(session: DesktopSession, which: str) -> None:
-    """Issue: long-lived connections, reopened on error; nothing of the caller's is lost."""
+    """Required: long-lived connections, reopened on error; nothing of the caller's is lost."""
     await session.ensure_running()
     assert session._live is not None
     name, cookie = session._live.desktop.display, session._live.desktop.cookie
@@ -213,7 +213,7 @@ async def test_connection_that_is_cut_is_opened_anew(session: DesktopSession, wh
 
 
 async def test_key_that_was_down_when_the_connection_was_cut_is_up_after(session: DesktopSession) -> None:
-    """Issue: released on disconnect."""
+    """Required: released on disconnect."""
     await session.ensure_running()
     assert session._live is not None
     desktop = session._live.desktop
@@ -249,7 +249,7 @@ async def test_key_that_was_down_when_the_connection_was_cut_is_up_after(session
 async def test_screen_that_grows_and_shrinks_gives_whole_frames(
     session: DesktopSession, use_shm: bool
 ) -> None:
-    """Issue: RandR size changes without mixed frames, while pictures are taken."""
+    """Required: RandR size changes without mixed frames, while pictures are taken."""
     await session.ensure_running()
     assert session._live is not None
     desktop = session._live.desktop
@@ -284,7 +284,7 @@ async def test_screen_that_grows_and_shrinks_gives_whole_frames(
 
 
 async def test_screen_unchanged_is_known_without_a_picture(session: DesktopSession) -> None:
-    """Issue: an unchanged screen costs a question, and every change is noticed."""
+    """Required: an unchanged screen costs a question, and every change is noticed."""
     await session.ensure_running()
     assert session._live is not None
     desktop = session._live.desktop

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import io
-import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from computer.display.x11 import connect
 from computer.display.x11.connection import disconnect
 from computer.session import DesktopSession
 from computer.wire import ComputerCall, ComputerResult, ScreenshotData
+from tests.browser import ARGUMENTS, find_browser
 
 LIMIT_S = 30
 # A window of 32x32 that changes its colour every 60 ms.
@@ -66,7 +66,7 @@ async def _open_terminal(session: DesktopSession, *options: str) -> None:
 
 
 async def test_blinking_caret_is_at_rest(session: DesktopSession) -> None:
-    """Issue: masks blinking carets: here one of 100 ms against a quiet time of 400."""
+    """Required: masks blinking carets: here one of 100 ms against a quiet time of 400."""
     await session.ensure_running()
     await _open_terminal(session, "-bc", "-bcn", "100", "-bcf", "100")
     result = await _perform(session, {"action": "wait_settled", "quiet_ms": 400, "timeout_ms": 10_000})
@@ -77,7 +77,7 @@ async def test_blinking_caret_is_at_rest(session: DesktopSession) -> None:
 
 
 async def test_spinner_is_at_rest_and_reported_as_changed(session: DesktopSession) -> None:
-    """Issue: masks small animations."""
+    """Required: masks small animations."""
     await session.ensure_running()
     await session.open([sys.executable, "-c", SPINNER])
     await _until(session, lambda pixels: (pixels[300:332, 500:532] != (0x2E, 0x34, 0x40)).any())
@@ -89,7 +89,7 @@ async def test_spinner_is_at_rest_and_reported_as_changed(session: DesktopSessio
 
 
 async def test_video_is_not_at_rest(session: DesktopSession) -> None:
-    """Issue: the cap, and still_changing."""
+    """Required: the cap, and still_changing."""
     await session.ensure_running()
     await session.open([sys.executable, "-c", SPINNER.replace("32, 32", "320, 200")])
     await _until(session, lambda pixels: (pixels[300:332, 500:532] != (0x2E, 0x34, 0x40)).any())
@@ -100,7 +100,7 @@ async def test_video_is_not_at_rest(session: DesktopSession) -> None:
 
 
 async def test_echo_is_on_the_picture_every_time(session: DesktopSession) -> None:
-    """Issue: a small change is never missed, and where it was is told."""
+    """Required: a small change is never missed, and where it was is told."""
     await session.ensure_running()
     await _open_terminal(session)
     before = _pixels((await _perform(session, {"action": "screenshot"})).screenshot)
@@ -165,15 +165,14 @@ async def site() -> AsyncIterator[tuple[SlowSite, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 async def test_page_with_pauses_is_whole_when_it_is_waited_for(
     session: DesktopSession, runtime_dir: Path, site: tuple[SlowSite, int]
 ) -> None:
-    """Issue: a page load with network gaps is right with a quiet time of 400 ms."""
+    """Required: a page load with network gaps is right with a quiet time of 400 ms."""
     await session.ensure_running()
     await session.open(
         [
-            "chromium", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+            str(find_browser()), *ARGUMENTS,
             f"--user-data-dir={runtime_dir / 'profile'}", "--window-size=1000,700", "--window-position=0,0",
             f"--app=http://127.0.0.1:{site[1]}/",
         ]

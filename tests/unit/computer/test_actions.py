@@ -1,5 +1,7 @@
 """Planning of canonical actions."""
 
+import itertools
+
 import pytest
 
 from computer.actions import (
@@ -117,6 +119,19 @@ def test_drag_moves_while_the_button_is_down(fields: dict[str, object], count: i
     assert count == sum(isinstance(step, MoveTo) for step in steps[2:])
 
 
+def test_drag_comes_in_parts_over_time() -> None:
+    """Ours: a late window manager reads waiting motion as one event, which only starts the move."""
+    steps = _plan(action="left_click_drag", start_coordinate=[0, 0], coordinate=[640, 400]).steps
+    kinds = [type(step) for step in steps[1:]]
+    pauses = [index for index, kind in enumerate(kinds) if kind is Pause]
+
+    assert kinds[0] is Press
+    assert kinds[1] is Pause
+    assert kinds[-2] is Pause
+    assert len(pauses) >= 6
+    assert all(MoveTo in kinds[start:end] for start, end in itertools.pairwise(pauses))
+
+
 def test_drag_ends_exactly_where_it_should() -> None:
     """Ours: strides never lose a pixel."""
     steps = _plan(action="drag", path=[[3, 5], [777, 501]], button="right").steps
@@ -177,7 +192,7 @@ def test_action_becomes_these_steps(fields: dict[str, object], kinds: list[type]
 
 @pytest.mark.parametrize("button", ["left", "middle", "right", "back", "forward"])
 def test_any_button_may_be_pressed_and_left_so(button: str) -> None:
-    """Issue: press and release of every button."""
+    """Required: press and release of every button."""
     number = {"left": 1, "middle": 2, "right": 3, "back": 8, "forward": 9}[button]
 
     assert _plan(action="button_down", button=button).steps == (Press(button=number),)
@@ -185,7 +200,7 @@ def test_any_button_may_be_pressed_and_left_so(button: str) -> None:
 
 
 def test_sequence_with_one_unknown_key_is_refused_whole() -> None:
-    """Issue: never half of it."""
+    """Required: never half of it."""
     with pytest.raises(UnknownKey):
         _plan(action="key_sequence", keys=["ctrl+k", "nosuchkey"])
 
@@ -210,7 +225,7 @@ def test_pasted_text_keeps_its_line_ends() -> None:
 
 
 def test_way_of_the_text_is_told() -> None:
-    """Issue: the result says how it was typed."""
+    """Required: the result says how it was typed."""
     planned = _plan(action="type", text="x" * 300)
 
     assert render_output(planned, None, Way.PASTE) == "Typed 300 characters by paste."

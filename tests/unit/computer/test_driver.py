@@ -246,7 +246,7 @@ async def test_unchanged_screen_is_encoded_once(driver: ComputerDriver, display:
 
 
 async def test_result_tells_pointer_held_and_changes(driver: ComputerDriver, display: FakeDisplay) -> None:
-    """Issue: every result carries what the server says, in native pixels."""
+    """Required: every result carries what the server says, in native pixels."""
     display.pixels[::2] = 255
     result = await driver.perform(
         _call({"action": "left_mouse_down", "coordinate": [10, 20]}, model_size=[200, 100])
@@ -259,7 +259,7 @@ async def test_result_tells_pointer_held_and_changes(driver: ComputerDriver, dis
 
 
 async def test_result_says_when_nothing_changed(driver: ComputerDriver, display: FakeDisplay) -> None:
-    """Issue: a warning where the effect could not be confirmed."""
+    """Required: a warning where the effect could not be confirmed."""
     display.is_deaf = True
     result = await driver.perform(_call({"action": "left_click", "coordinate": [1, 1]}))
 
@@ -304,7 +304,7 @@ async def test_pointer_that_went_elsewhere_is_told(driver: ComputerDriver, displ
 async def test_key_that_stays_down_after_an_error_is_told(
     driver: ComputerDriver, display: FakeDisplay
 ) -> None:
-    """Issue: read back after the release."""
+    """Required: read back after the release."""
     display.refuse_text, display.stuck = "!", ("Shift_L",)
     result = await driver.perform(_call({"action": "type", "text": "!"}))
 
@@ -313,7 +313,7 @@ async def test_key_that_stays_down_after_an_error_is_told(
 
 
 async def test_blank_screen_is_a_warning(driver: ComputerDriver, display: FakeDisplay) -> None:
-    """Issue: a picture of nothing is worth a word."""
+    """Required: a picture of nothing is worth a word."""
     assert BLANK in (await driver.perform(_call({"action": "screenshot"}))).warnings
 
     display.pixels[::2] = 255
@@ -375,7 +375,7 @@ async def test_wait_for_rest_can_be_cancelled_and_shares_the_display(
 async def test_pictures_come_in_the_format_asked_for(
     display: FakeDisplay, picture: PictureFormat, media_type: str, kind: str
 ) -> None:
-    """Issue: selectable encoders."""
+    """Required: selectable encoders."""
     driver = ComputerDriver(lambda: display, encoding=EncodingSettings(format=picture))
     await driver.open()
     shot = await driver.screenshot()
@@ -385,7 +385,7 @@ async def test_pictures_come_in_the_format_asked_for(
 
 
 async def test_driver_tells_what_works(driver: ComputerDriver) -> None:
-    """Issue: the self-test says which paths it picked."""
+    """Required: the self-test says which paths it picked."""
     assert (await driver.info()).driver == "fake"
 
 

@@ -172,7 +172,7 @@ def test_size_has_at_least_one_pixel() -> None:
 def test_every_vendor_gets_the_shape_of_the_screen(
     vendor: Vendor, native: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    """Issue: aspect-preserving sizes within each vendor's limits."""
+    """Required: aspect-preserving sizes within each vendor's limits."""
     assert _size(expected) == vendor_size(vendor, _size(native))
 
 
@@ -209,7 +209,7 @@ def test_near_boxes_are_told_as_one() -> None:
     )
 )
 def test_boxes_stay_few_and_lose_no_pixel(places: list[tuple[int, int, int, int]]) -> None:
-    """Issue: at most so many boxes, and together they cover every change."""
+    """Required: at most so many boxes, and together they cover every change."""
     boxes: list[Rect] = []
     added = [_box(x, y, x + w, y + h) for x, y, w, h in places]
     for box in added:

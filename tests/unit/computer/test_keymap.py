@@ -89,7 +89,7 @@ def test_level_without_its_modifier_is_no_position() -> None:
 
 
 def test_modifier_keys_that_act_as_nothing_are_not_used() -> None:
-    """Issue: an empty modifier map; Shift is on the layout, but shifts nothing."""
+    """Required: an empty modifier map; Shift is on the layout, but shifts nothing."""
     keymap = read_keymap(FIRST, ROWS, [[]] * 8)
 
     assert (keymap.shift, keymap.altgr, keymap.modifiers) == (None, None, frozenset())
@@ -168,7 +168,7 @@ def test_binding_in_use_is_never_replaced_for_a_text() -> None:
 
 
 def test_line_ends_and_tabs_are_keys_even_when_the_rest_is_pasted() -> None:
-    """Issue: a newline is Return, a tab is Tab, by whichever way."""
+    """Required: a newline is Return, a tab is Tab, by whichever way."""
     text = "一二三\n\t四五\naA\n"
     plan = _plan(text, _keymap(1))
     parts = [(text[piece.start : piece.end], piece.is_paste) for piece in plan.pieces]

@@ -204,7 +204,7 @@ def test_more_spellings_mean_these_keys(text: str, keysyms: list[int]) -> None:
 
 
 def test_table_of_spellings_is_as_long_as_the_issue_asks() -> None:
-    """Issue: 250 and more, none of them twice."""
+    """Required: 250 and more, none of them twice."""
     texts = (
         {text for text, _ in SPELLINGS} | {text for text, _ in CHORDS} | {text for text, _ in _by_keysym()}
     )

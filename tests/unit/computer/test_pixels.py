@@ -145,7 +145,7 @@ def test_palette_png_is_exact_for_few_colours(monkeypatch: pytest.MonkeyPatch, h
 
 
 def test_auto_takes_jpeg_for_photos_only() -> None:
-    """Issue: lossy where the upload would be much smaller, on a photo."""
+    """Required: lossy where the upload would be much smaller, on a photo."""
     auto = EncodingSettings(format="auto")
 
     assert pixels.encode(pixels.to_rgb(_flat(400, 640)), auto).media_type == "image/png"
@@ -153,7 +153,7 @@ def test_auto_takes_jpeg_for_photos_only() -> None:
 
 
 def test_too_large_picture_becomes_a_smaller_one() -> None:
-    """Issue: a limit in bytes is kept by quality."""
+    """Required: a limit in bytes is kept by quality."""
     rgb = pixels.to_rgb(_photo(400, 640))
     limit = 20_000
     picture = pixels.encode(rgb, EncodingSettings(max_bytes=limit))
@@ -193,7 +193,7 @@ def test_fine_stripes_become_grey_when_they_are_scaled() -> None:
 
 
 def test_blank_is_one_colour_but_for_the_pointer() -> None:
-    """Issue: a warning on blank frames."""
+    """Required: a warning on blank frames."""
     frame = np.full((200, 300, 4), 40, np.uint8)
     frame[..., 3] = np.arange(300) % 255
     assert pixels.is_blank(frame)

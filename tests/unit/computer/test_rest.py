@@ -35,7 +35,7 @@ def test_nothing_to_see_ends_after_the_time_for_a_first_change() -> None:
 
 
 def test_change_is_followed_by_one_quiet_time() -> None:
-    """Issue: at most 100 ms after the last change, plus the quiet time."""
+    """Required: at most 100 ms after the last change, plus the quiet time."""
     settled = _run([(0.05, PAGE), (0.12, CARET), (0.15, PAGE)])
 
     assert (settled.changed, settled.is_settled) == (True, True)
@@ -60,7 +60,7 @@ def test_wait_is_never_shorter_than_its_least() -> None:
 
 
 def test_video_ends_at_the_cap_and_is_said_to_go_on() -> None:
-    """Issue: a hard cap."""
+    """Required: a hard cap."""
     settled = _run(_every(0.033, PAGE))
 
     assert (settled.is_settled, settled.changed) == (False, True)
@@ -69,7 +69,7 @@ def test_video_ends_at_the_cap_and_is_said_to_go_on() -> None:
 
 @pytest.mark.parametrize("period_s", [0.016, 0.05, 0.1, 0.25])
 def test_spinner_is_masked_within_a_second(period_s: float) -> None:
-    """Issue: small animations do not keep the wait going."""
+    """Required: small animations do not keep the wait going."""
     patience = Patience(first_change_s=0.3, quiet_s=0.4, cap_s=3.0)
     settled = _run(_every(period_s, SPINNER), patience)
 
@@ -78,7 +78,7 @@ def test_spinner_is_masked_within_a_second(period_s: float) -> None:
 
 
 def test_caret_does_not_hold_up_a_long_quiet_time() -> None:
-    """Issue: a caret of 500 ms against a quiet time of a second."""
+    """Required: a caret of 500 ms against a quiet time of a second."""
     patience = Patience(first_change_s=1, quiet_s=1, cap_s=10)
 
     assert _run(_every(0.5, CARET), patience).waited_s == pytest.approx(1.51, abs=0.01)

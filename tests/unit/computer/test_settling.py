@@ -20,7 +20,7 @@ def test_each_kind_of_action_has_its_patience() -> None:
 
 
 def test_patient_settings_give_starts_the_long_quiet_time() -> None:
-    """Issue: 400 ms for what starts something, when asked."""
+    """Required: 400 ms for what starts something, when asked."""
     settle = SettleSettings(is_patient=True)
 
     start, echo = settle.after(Effect.START), settle.after(Effect.ECHO)

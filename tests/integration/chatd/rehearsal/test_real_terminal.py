@@ -5,7 +5,6 @@ import base64
 import contextlib
 import io
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -25,13 +24,7 @@ from chatd.rehearsal.screen import Screen, Terminal, read_screen
 ASCII = "".join(map(chr, range(32, 127)))
 FONT = ["-fn", "6x13", "-bg", "white", "-fg", "black", "+sb"]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (shutil.which("Xvnc") and shutil.which("xterm")) and not os.environ.get("CI"),
-        reason="needs Xvnc and xterm",
-    ),
-]
+pytestmark = pytest.mark.slow
 
 
 @dataclass

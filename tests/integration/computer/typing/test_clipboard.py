@@ -111,7 +111,7 @@ def test_text_over_the_limit_is_refused_in_words(display: X11Display, person: Pe
 
 @pytest.mark.parametrize("text", ["plain", "naïve 漢字 👍🏽\n\ttab", "x" * 500_000, ""])
 def test_what_somebody_else_copied_is_read(display: X11Display, person: Person, text: str) -> None:
-    """Issue: get_clipboard, small and large."""
+    """Required: get_clipboard, small and large."""
     person.copy_text(text)
 
     assert display.get_clipboard() == text
@@ -155,7 +155,7 @@ def test_latin_text_is_offered_to_old_programs_too(display: X11Display, reader: 
 async def test_typing_by_paste_gives_the_clipboard_back(
     terminal: Program, person: Person, reader: Person
 ) -> None:
-    """Issue: the person's clipboard is saved and restored, with all its forms, and the selection too."""
+    """Required: the person's clipboard is saved and restored, with all its forms, and the selection too."""
     atom = person.selections.atom
     picture = Data(type=atom("image/png"), format=8, value=bytes(range(256)) * 2_000)
     person.copy({**text_content(person.selections, "theirs"), atom("image/png"): picture})
@@ -200,7 +200,7 @@ async def test_paste_is_one_insert_of_lines_and_tabs(terminal: Program) -> None:
 
 
 def test_paste_that_nobody_takes_is_refused(display: X11Display) -> None:
-    """Issue: the offset of the first character that was not delivered."""
+    """Required: the offset of the first character that was not delivered."""
     with pytest.raises(InvalidAction, match="character 0 "):
         display.paste_text("text")
     with pytest.raises(InvalidAction, match="character 0 "):
@@ -245,7 +245,7 @@ def test_reader_that_stalls_blocks_nobody(display: X11Display, reader: Person, o
 
 
 async def test_actions_set_read_and_paste(desktop: DesktopSession, terminal: Program) -> None:
-    """Issue: through the driver; the clipboard's text is the report's output."""
+    """Required: through the driver; the clipboard's text is the report's output."""
     actions = [
         {"action": "set_clipboard", "text": "kept 漢"},
         {"action": "paste", "text": "pasted 字"},

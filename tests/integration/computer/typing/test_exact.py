@@ -27,7 +27,7 @@ async def program(
 ) -> AsyncIterator[Program]:
     """Each program, with the focus in an empty text field."""
     if not is_available(request.param):
-        pytest.skip(f"{request.param} is not installed")
+        pytest.fail(f"{request.param} is not installed; script/bootstrap --dev installs it")
     program = Program(desktop, request.param, tmp_path)
     await program.start()
     yield program
@@ -35,7 +35,7 @@ async def program(
 
 
 async def test_every_kind_of_text_arrives_exactly(program: Program) -> None:
-    """Issue: xterm, Tk, GTK 3 and 4, Qt 6, Chromium; rows 1, 2, 7, 8, 9."""
+    """Required: xterm, Tk, GTK 3 and 4, Qt 6, Chromium; rows 1, 2, 7, 8, 9."""
     wrong = []
     for run in range(RUNS):
         program.reopen()
@@ -50,7 +50,7 @@ async def test_every_kind_of_text_arrives_exactly(program: Program) -> None:
 
 
 async def test_long_text_arrives_exactly(program: Program) -> None:
-    """Issue: 100,000 characters, and 300 distinct ideographs in one call."""
+    """Required: 100,000 characters, and 300 distinct ideographs in one call."""
     for text in (("0123456789 The quick brown fox " * 4_000)[:LONG], IDEOGRAPHS * 3 + "\n" + IDEOGRAPHS):
         typed = await program.type(text)
 

@@ -50,7 +50,7 @@ def _tap(terminal: Program, name: str) -> None:
 async def test_text_is_exact_under_every_layout(
     desktop: DesktopSession, terminal: Program, layout: str
 ) -> None:
-    """Issue: us, de, fr, no, ru, jp."""
+    """Required: us, de, fr, no, ru, jp."""
     _set_layout(desktop, layout)
 
     await _check(terminal)
@@ -71,7 +71,7 @@ async def test_second_layout_may_be_the_active_one(
 
 
 async def test_text_is_exact_with_an_empty_modifier_map(terminal: Program, other: XConnection) -> None:
-    """Issue: keys that should shift do nothing; the map is left as it was."""
+    """Required: keys that should shift do nothing; the map is left as it was."""
     assert other.set_modifier_mapping([[0]] * 8) == X.MappingSuccess
     other.sync()
 
