@@ -32,7 +32,8 @@ class Person:
         assert desktop._live is not None
         self.connection = connect(desktop._live.desktop.display, desktop._live.desktop.cookie)
         self.selections = Selections(self.connection)
-        self._turn = threading.Lock()
+        # Xlib's connections belong to one thread at a time; ours and the serving one take turns.
+        self._turn = threading.RLock()
         self._is_done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -46,7 +47,8 @@ class Person:
 
     def copy_text(self, text: str, name: str = "CLIPBOARD") -> None:
         """Copy text."""
-        self.copy(text_content(self.selections, text), name)
+        with self._turn:
+            self.copy(text_content(self.selections, text), name)
 
     def stop(self) -> None:
         """Answer nobody any more."""
