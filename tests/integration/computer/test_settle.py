@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import io
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -127,22 +128,26 @@ class SlowSite:
         self.served = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request and close."""
-        request = (await reader.readuntil(b"\r\n\r\n")).decode()
+        """Answer one request and close; a browser also opens connections that it never uses."""
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await self._answer(await reader.readuntil(b"\r\n\r\n"), writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async def _answer(self, request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<!doctype html>"
         )
-        if request.startswith("GET /slow "):
-            number = self.served + 1
-            for colour in ("#c00000", "#c000c0", "#0000c0", _colour(number)):
-                writer.write(_piece(colour))
-                await writer.drain()
-                await asyncio.sleep(0.3)
-            self.served = number
-        else:
+        if not request.startswith(b"GET /slow "):
             writer.write(_piece("#ffff00") * 4)
-        writer.close()
-        await writer.wait_closed()
+            return
+        number = self.served + 1
+        for colour in ("#c00000", "#c000c0", "#0000c0", _colour(number)):
+            writer.write(_piece(colour))
+            await writer.drain()
+            await asyncio.sleep(0.3)
+        self.served = number
 
 
 def _colour(number: int) -> str:
