@@ -8,11 +8,13 @@ native pixels; sentences for the model stay in the model's frame.
 
 import itertools
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from computer.errors import InvalidAction, Refused
+from computer.errors import ComputerError, InvalidAction
 from computer.geometry import ModelPoint, Point, Rect, Scale
 from computer.keys import Chord, Way, parse_chord
 from computer.wire import (
@@ -43,10 +45,12 @@ from computer.wire import (
 
 __all__ = [
     "TEXT_STEPS",
+    "AwaitAnswer",
     "AwaitRest",
     "Effect",
     "KeyDown",
     "KeyUp",
+    "Listen",
     "Look",
     "MoveTo",
     "PasteCharacters",
@@ -58,6 +62,7 @@ __all__ = [
     "Step",
     "TypeCharacters",
     "WriteClipboard",
+    "naming_action",
     "plan_action",
     "plan_call",
     "render_output",
@@ -84,6 +89,9 @@ DRAG_PAUSE_S = 0.02
 # A program that is late reads all waiting motion as one event. A window manager takes the first for
 # the start of a move and needs a later one to carry it out: so the motion comes in parts, over time.
 DRAG_PARTS = 8
+# Seconds in which the screen should answer the first part: then whoever takes the drag has begun with
+# it, however late. A drag that changes nothing waits in vain, and goes on.
+DRAG_ANSWER_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +171,18 @@ class AwaitRest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Take note of what has changed so far, so that ``AwaitAnswer`` waits for something new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitAnswer:
+    """Let time pass until something changes on the screen, at most *limit_s*."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """Capture a region of native pixels."""
 
@@ -171,7 +191,7 @@ class Look:
 
 TextStep = TypeCharacters | PasteCharacters | WriteClipboard | ReadClipboard
 TEXT_STEPS = (TypeCharacters, PasteCharacters, WriteClipboard, ReadClipboard)
-Step = MoveTo | Press | Release | KeyDown | KeyUp | TextStep | Pause | AwaitRest | Look
+Step = MoveTo | Press | Release | KeyDown | KeyUp | TextStep | Pause | Listen | AwaitAnswer | AwaitRest | Look
 
 
 class Effect(StrEnum):
@@ -209,15 +229,22 @@ def plan_call(call: ComputerCall, scale: Scale) -> tuple[PlannedAction, ...]:
             there are several.
     """
     planned = []
-    for number, action in enumerate(call.actions, 1):
-        try:
+    for index, action in enumerate(call.actions):
+        with naming_action(call, index, note="; nothing was done"):
             planned.append(plan_action(action, scale))
-        except Refused as exc:
-            if len(call.actions) > 1:
-                message = f"action {number} of {len(call.actions)} ({action.action}): {exc}; nothing was done"
-                exc.args = (message,)
-            raise
     return tuple(planned)
+
+
+@contextmanager
+def naming_action(call: ComputerCall, index: int, note: str = "") -> Iterator[None]:
+    """Say in an error which action of several it is about."""
+    try:
+        yield
+    except ComputerError as exc:
+        if len(call.actions) > 1:
+            where = f"action {index + 1} of {len(call.actions)} ({call.actions[index].action})"
+            exc.args = (f"{where}: {exc}{note}",)
+        raise
 
 
 def plan_action(action: Action, scale: Scale) -> PlannedAction:
@@ -352,11 +379,13 @@ def _plan_drag(
         lead.append(MoveTo(point=points[0]))
     moves: list[Step] = [step for start, end in itertools.pairwise(points) for step in _line(start, end)]
     moves = moves or [MoveTo(point=points[0])]
-    motion: list[Step] = [Press(button=button)]
+    motion: list[Step] = [Press(button=button), pause, Listen()]
     part_size = math.ceil(len(moves) / DRAG_PARTS)
     for start in range(0, len(moves), part_size):
-        motion.extend((pause, *moves[start : start + part_size]))
-    motion.extend((pause, Release(button=button)))
+        is_first = start == 0 and len(moves) > part_size
+        answer = (AwaitAnswer(limit_s=DRAG_ANSWER_S),) if is_first else ()
+        motion.extend((*moves[start : start + part_size], *answer, pause))
+    motion.append(Release(button=button))
     steps = (*lead, *_with_modifiers(modifiers, tuple(motion)))
     return PlannedAction(
         action=name, steps=steps, phrase="Dragged", effect=Effect.START, point=models[-1], preposition="to"
@@ -443,7 +472,7 @@ def _plan_text(action: TypeText | PasteText) -> PlannedAction:
     return PlannedAction(
         action=action.action,
         steps=(step,),
-        phrase=f"{verb} {_count(action.text)}",
+        phrase=f"{verb} {_amount(action)}",
         effect=Effect.START if starts else Effect.ECHO,
     )
 
@@ -451,7 +480,7 @@ def _plan_text(action: TypeText | PasteText) -> PlannedAction:
 def _plan_clipboard(action: SetClipboard | GetClipboard) -> PlannedAction:
     if isinstance(action, GetClipboard):
         return PlannedAction(action=action.action, steps=(ReadClipboard(),), phrase="Read the clipboard")
-    phrase = f"Put {_count(action.text)} on the clipboard"
+    phrase = f"Put {_amount(action)} on the clipboard"
     return PlannedAction(action=action.action, steps=(WriteClipboard(text=action.text),), phrase=phrase)
 
 
@@ -468,8 +497,11 @@ def _check_text(text: str, *, allowed: str) -> None:
             raise InvalidAction(msg)
 
 
-def _count(text: str) -> str:
-    return f"{len(text)} character{'' if len(text) == 1 else 's'}"
+def _amount(action: TypeText | PasteText | SetClipboard) -> str:
+    if action.secret:
+        return "a secret"
+    count = len(action.text)
+    return f"{count} character{'' if count == 1 else 's'}"
 
 
 def _is_typable(character: str) -> bool:

@@ -11,37 +11,44 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar, assert_never
 
 from computer.actions import (
+    AwaitAnswer,
     AwaitRest,
     Effect,
-    KeyDown,
-    KeyUp,
+    Listen,
     Look,
     MoveTo,
     PasteCharacters,
     Pause,
     PlannedAction,
-    Press,
     ReadClipboard,
-    Release,
     Step,
     TextStep,
     TypeCharacters,
     WriteClipboard,
+    naming_action,
     plan_call,
     render_output,
 )
 from computer.display import Display, DisplayInfo, Patience, Settled, Typed, Way
 from computer.display.rest import RestTracker
-from computer.errors import CaptureTimeout, ComputerError, DisplayClosed, DisplayLost, InvalidAction
-from computer.geometry import Point, Rect, Scale, Size
+from computer.errors import (
+    CaptureTimeout,
+    ComputerError,
+    DisplayClosed,
+    DisplayLost,
+    ScreenResized,
+)
+from computer.geometry import Rect, Scale, Size
+from computer.instant import Observation, begin, observe, perform_instant, require_size
 from computer.pictures import Pictures
 from computer.pixels import EncodingSettings
+from computer.secrets import hide_in_result, secrets_of
 from computer.settling import SettleSettings
 from computer.shielding import finish
+from computer.tripwires import Tripwires
 from computer.wire import ActionReport, ComputerCall, ComputerResult, Held, ScreenshotData
 
 __all__ = ["ANSWER_LIMIT_S", "ComputerDriver"]
@@ -57,16 +64,17 @@ RESTLESS = "the screen was still changing when the picture was taken"
 SUPERSEDED = "only the last action's picture is returned; make zoom the last action of a call"
 NO_CHANGE = "nothing on the screen changed within {:.0f} ms"
 BLANK = "the whole screen is of one colour: nothing is drawn on it"
-SLOW_STEPS = (Pause, TypeCharacters, PasteCharacters, WriteClipboard, ReadClipboard, Look, AwaitRest)
+RESIZED = (
+    "the screen was {}x{} on the last picture and is {}x{} now; nothing was done. Look at the new "
+    "screenshot, and give coordinates that fit it"
+)
+SLOW_STEPS = (
+    Pause, TypeCharacters, PasteCharacters, WriteClipboard, ReadClipboard, Look, Listen, AwaitAnswer,
+    AwaitRest,
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Observation:
-    """What the server says at the end of a call."""
-
-    pointer: Point
-    held: Held
-    changed: tuple[Rect, ...]
+SlowStep = Pause | TextStep | Look | Listen | AwaitAnswer | AwaitRest
 
 
 class ComputerDriver:
@@ -98,6 +106,8 @@ class ComputerDriver:
         self._pictures: Pictures | None = None
         self._is_closed = False
         self.is_broken = False
+        self._aborted = asyncio.Event()
+        self._shown: tuple[int, int] | None = None
 
     async def open(self) -> None:
         """
@@ -123,7 +133,7 @@ class ComputerDriver:
             the current step ends, then everything that is held is released.
         """
         async with self._turn:
-            native = await self._in_thread(_begin, self._get_display())
+            native = await self._in_thread(begin, self._get_display())
             model = native
             if call.model_size is not None:
                 model = Size(width=call.model_size[0], height=call.model_size[1])
@@ -140,7 +150,24 @@ class ComputerDriver:
         May run while a call holds a key or waits.
         """
         target = Size(width=model_size[0], height=model_size[1]) if model_size else None
-        return await self._in_thread(self._get_pictures().take, target)
+        return self.note_shown(await self._in_thread(self._get_pictures().take, target))
+
+    def note_shown(self, picture: ScreenshotData) -> ScreenshotData:
+        """Remember the size of the screen on the last picture that was handed out."""
+        self._shown = picture.native_size
+        return picture
+
+    def check_size(self, call: ComputerCall, native: Size) -> None:
+        """
+        See that places were read from a picture of the screen as it is; refused once after a change.
+
+        Raises:
+            ScreenResized: the screen had another size on the last picture.
+        """
+        now, shown = (native.width, native.height), self._shown
+        if shown is not None and shown != now and _names_a_place(call):
+            self._shown = now
+            raise ScreenResized(RESIZED.format(*shown, *now))
 
     async def info(self) -> DisplayInfo:
         """Describe the ways to see and to touch that were found to work."""
@@ -149,6 +176,10 @@ class ComputerDriver:
     async def release_all(self) -> Held:
         """Release every key and button that is held; returns what the server says is down still."""
         return await self._in_thread(_release_and_read, self._get_display())
+
+    async def adopt_clipboard(self, max_bytes: int) -> int:
+        """Make a long text readable for RFB viewers; the bytes of one longer than *max_bytes*, else 0."""
+        return await self._in_thread(self._get_display().adopt_clipboard, max_bytes)
 
     async def close(self) -> None:
         """Release what is held, disconnect, and end the thread; harmless when repeated."""
@@ -159,8 +190,26 @@ class ComputerDriver:
     def abort(self) -> None:
         """Give the display up at once: it is known to be gone."""
         self.is_broken = True
+        self._aborted.set()
         if self._display is not None:
             self._display.abort()
+
+    async def pause(self, duration_s: float) -> None:
+        """
+        Let time pass, unless the display is given up meanwhile.
+
+        Raises:
+            DisplayLost: it was.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(duration_s):
+                await self._aborted.wait()
+        self._check_given_up()
+
+    def _check_given_up(self) -> None:
+        if self.is_broken:
+            msg = "the display has been given up"
+            raise DisplayLost(msg)
 
     def _open_in_thread(self) -> None:
         # Kept at once, in the thread: a cancelled caller must still be able to close it.
@@ -193,21 +242,34 @@ class ComputerDriver:
             await self.release_all()
 
     async def _in_thread(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        if self.is_broken and not self._is_closed:
-            msg = "the display has been given up"
-            raise DisplayLost(msg)
+        if not self._is_closed:
+            self._check_given_up()
         loop = asyncio.get_running_loop()
-        job = loop.run_in_executor(self._executor, lambda: function(*args, **kwargs))
+        try:
+            job = loop.run_in_executor(self._executor, lambda: function(*args, **kwargs))
+        except RuntimeError as exc:
+            # Closed by whoever owns it, in the middle of a call.
+            msg = "the display was closed meanwhile"
+            raise DisplayLost(msg) from exc
         # The job can't be interrupted; whoever cancels waits for its end, so that nothing is
         # pressed after the release that follows.
-        return await finish(self._await_job(job))
-
-    async def _await_job(self, job: "asyncio.Future[R]") -> R:
-        done, _ = await asyncio.wait({job}, timeout=self._answer_limit_s)
-        if done:
+        deadline, cancelled = loop.time() + self._answer_limit_s, None
+        while not job.done() and (left := deadline - loop.time()) > 0:
+            try:
+                await asyncio.wait({job}, timeout=left)
+            except asyncio.CancelledError as exc:
+                cancelled = exc
+        if not job.done():
+            self.abort()
+        if cancelled is not None or not job.done():
+            job.add_done_callback(_swallow)
+        if cancelled is not None:
+            raise cancelled
+        if job.cancelled():
+            msg = "the display was closed meanwhile"
+            raise DisplayLost(msg)
+        if job.done():
             return job.result()
-        self.abort()
-        job.add_done_callback(_swallow)
         msg = f"the X server did not answer within {self._answer_limit_s:g} s"
         raise CaptureTimeout(msg)
 
@@ -222,24 +284,34 @@ class _Run:
         self._call = call
         self._scale = scale
         self._reports: list[ActionReport] = []
+        self._tripwires = Tripwires(self._display, call.tripwires, scale)
         self._zoom: ScreenshotData | None = None
         self._pending = Effect.NONE
+        self._seen: list[Rect] = []
         self._settled: Settled | None = None
         self._warning: str | None = None
         self._way: Way | None = None
         self._read: str | None = None
+        self._observed: Observation | None = None
 
     async def perform(self) -> ComputerResult:
         """Plan, act, look."""
         error: ComputerError | None = None
         try:
+            self._driver.check_size(self._call, self._scale.native)
             planned = plan_call(self._call, self._scale)
+            await self._in_tripwires(self._tripwires.begin)
             for action in planned:
-                self._reports.append(await self._perform_action(action))
+                with naming_action(self._call, len(self._reports)):
+                    self._reports.append(await self._perform_action(action))
         except ComputerError as exc:
-            error = exc
+            error, self._observed = exc, None
             await self._driver._release_quietly()
-        return await self._finish(error)
+        return hide_in_result(await self._finish(error), secrets_of(self._call))
+
+    async def _in_tripwires(self, step: Callable[[], None]) -> None:
+        if self._call.tripwires:
+            await self._driver._in_thread(step)
 
     async def _perform_action(self, planned: PlannedAction) -> ActionReport:
         if self._zoom is not None:
@@ -251,6 +323,10 @@ class _Run:
         if is_wait or (planned.effect is not Effect.NONE and self._pending is Effect.NONE):
             await self._mark(is_wait=is_wait)
         self._warning = self._way = self._read = None
+        if self._reports and any(isinstance(step, (MoveTo, Look)) for step in planned.steps):
+            # Planned for the screen as it was when the call began.
+            await self._driver._in_thread(require_size, self._display, self._scale.native)
+        await self._in_tripwires(self._tripwires.check)
         await self._perform_steps(planned.steps)
         if planned.effect is not Effect.NONE:
             self._pending = max(self._pending, planned.effect, key=list(Effect).index)
@@ -274,13 +350,20 @@ class _Run:
 
     async def _perform_batch(self, steps: list[Step]) -> None:
         if steps:
-            warning = await self._driver._in_thread(_perform_instant, self._display, tuple(steps))
+            warning, self._observed = await self._driver._in_thread(
+                perform_instant, self._display, tuple(steps), observes=not self._looks
+            )
             self._warning = warning or self._warning
 
-    async def _perform_slow(self, step: Pause | TextStep | Look | AwaitRest) -> None:
+    async def _perform_slow(self, step: SlowStep) -> None:
+        self._observed = None
         match step:
             case Pause():
-                await asyncio.sleep(step.duration_s)
+                await self._driver.pause(step.duration_s)
+            case Listen():
+                await self._await_change(0)
+            case AwaitAnswer():
+                await self._await_change(step.limit_s)
             case TypeCharacters() | PasteCharacters() | WriteClipboard() | ReadClipboard():
                 await self._perform_text(step)
             case Look():
@@ -294,6 +377,17 @@ class _Run:
                 self._warning = None if settled.is_settled else RESTLESS
             case _:
                 assert_never(step)
+
+    async def _await_change(self, limit_s: float) -> None:
+        """What changes meanwhile counts for the wait that follows the action."""
+        deadline = time.monotonic() + limit_s
+        areas: tuple[Rect, ...] = ()
+        while not areas:
+            left = max(0.0, deadline - time.monotonic())
+            areas = await self._driver._in_thread(self._display.wait_changes, min(WAIT_SLICE_S, left))
+            self._seen.extend(areas)
+            if left <= 0:
+                break
 
     async def _perform_text(self, step: TextStep) -> None:
         in_thread, display = self._driver._in_thread, self._display
@@ -321,7 +415,8 @@ class _Run:
     async def _report(self, planned: PlannedAction) -> ActionReport:
         place, native = planned.point, None
         if planned.at_pointer:
-            native = await self._driver._in_thread(self._display.pointer)
+            seen = self._observed
+            native = seen.pointer if seen else await self._driver._in_thread(self._display.pointer)
             place = self._scale.to_model(native)
         elif place is not None:
             native = self._scale.to_native(place)
@@ -350,6 +445,9 @@ class _Run:
 
     async def _await_rest(self, patience: Patience) -> Settled:
         tracker = RestTracker(patience, time.monotonic())
+        for area in self._seen:
+            tracker.add(area, time.monotonic())
+        self._seen.clear()
         while (settled := tracker.judge(time.monotonic())) is None:
             timeout_s = min(WAIT_SLICE_S, tracker.time_left(time.monotonic()))
             for area in await self._driver._in_thread(self._display.wait_changes, timeout_s):
@@ -363,31 +461,33 @@ class _Run:
             self._reports[-1] = self._reports[-1].model_copy(update={"warning": warning})
 
     async def _finish(self, error: ComputerError | None) -> ComputerResult:
-        screenshot, seen = None, None
+        screenshot, seen = None, self._observed
         warnings: list[str] = []
         try:
             if self._call.screenshot or _asks_for_picture(self._call):
                 await self._settle()
                 screenshot = self._zoom if error is None else None
-                screenshot = screenshot or await self._take_picture()
+                if screenshot is None:
+                    taken, seen = await self._driver._in_thread(self._take_picture)
+                    screenshot = self._driver.note_shown(taken)
                 if self._pictures.is_blank:
                     warnings.append(BLANK)
-            seen = await self._driver._in_thread(_observe, self._display)
+            seen = seen or await self._driver._in_thread(observe, self._display)
         except ComputerError as exc:
             error = error or exc
         if seen is not None and error is not None and (seen.held.keys or seen.held.buttons):
             warnings.append(f"still down after everything was released: {_name_held(seen.held)}")
         return self._result(error, screenshot, seen, tuple(warnings))
 
-    async def _take_picture(self) -> ScreenshotData:
+    def _take_picture(self) -> tuple[ScreenshotData, Observation]:
         model = self._scale.model if self._call.model_size is not None else None
-        return await self._driver._in_thread(self._pictures.take, model, tells=True)
+        return self._pictures.take(model, tells=True), observe(self._display)
 
     def _result(
         self,
         error: ComputerError | None,
         screenshot: ScreenshotData | None,
-        seen: _Observation | None,
+        seen: Observation | None,
         warnings: tuple[str, ...],
     ) -> ComputerResult:
         settled = self._settled
@@ -405,45 +505,6 @@ class _Run:
         )
 
 
-def _perform_instant(display: Display, steps: tuple[Step, ...]) -> str | None:
-    """Perform steps that take no time; returns a warning when the pointer did not go where it should."""
-    target: Point | None = None
-    for step in steps:
-        match step:
-            case MoveTo():
-                target = step.point
-                display.move_pointer(step.point)
-            case Press():
-                display.press_button(step.button)
-            case Release():
-                display.release_button(step.button)
-            case KeyDown():
-                display.press_chord(step.chord)
-            case KeyUp():
-                display.release_chord(step.chord)
-            case _:
-                msg = f"{type(step).__name__} takes time"
-                raise InvalidAction(msg)
-    # Asking is the proof as well that the server has taken all of this.
-    found = display.pointer()
-    if target is None or found == target:
-        return None
-    return (
-        f"the pointer was sent to native ({target.x}, {target.y}) and is at ({found.x}, {found.y}): "
-        "a person or a program moves it"
-    )
-
-
-def _begin(display: Display) -> Size:
-    """Forget what a call that was cancelled has left unread; returns the size of the screen."""
-    display.take_changes()
-    return display.size()
-
-
-def _observe(display: Display) -> _Observation:
-    return _Observation(pointer=display.pointer(), held=display.read_held(), changed=display.take_changes())
-
-
 def _release_and_read(display: Display) -> Held:
     display.release_all()
     return display.read_held()
@@ -459,6 +520,12 @@ def _next_burst(bursts: Generator[int, None, Typed]) -> int | Typed:
 
 def _name_held(held: Held) -> str:
     return ", ".join((*held.keys, *(f"button {button}" for button in held.buttons)))
+
+
+def _names_a_place(call: ComputerCall) -> bool:
+    """Whether an action says where; what happens at the pointer does not."""
+    names = ("coordinate", "start_coordinate", "path", "region")
+    return any(getattr(action, name, None) is not None for action in call.actions for name in names)
 
 
 def _asks_to_look(call: ComputerCall) -> bool:

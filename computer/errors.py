@@ -5,7 +5,10 @@ Everything that can go wrong with a desktop, as one tree.
         Refused                 our rule said no
             InvalidAction
             OutOfBounds
+            ScreenResized
             UnknownKey
+            TripwireTripped
+            WallpaperUnreadable
             WindowNotFound
         PeerError               the other side misbehaved
             RfbProtocolError
@@ -36,9 +39,12 @@ __all__ = [
     "PeerError",
     "Refused",
     "RfbProtocolError",
+    "ScreenResized",
     "StartFailed",
+    "TripwireTripped",
     "Unavailable",
     "UnknownKey",
+    "WallpaperUnreadable",
     "WindowNotFound",
 ]
 
@@ -67,6 +73,12 @@ class OutOfBounds(Refused):
     code: ClassVar[str] = "out_of_bounds"
 
 
+class ScreenResized(Refused):
+    """The screen has another size than on the picture that the coordinates were read from."""
+
+    code: ClassVar[str] = "screen_resized"
+
+
 class UnknownKey(Refused):
     """
     A chord names a key that we don't know.
@@ -85,6 +97,18 @@ class UnknownKey(Refused):
         super().__init__(f"unknown key {name!r}{hint}")
 
 
+class TripwireTripped(Refused):
+    """The screen is not as the call wants it to be; what came before was done, the rest was not."""
+
+    code: ClassVar[str] = "tripwire_tripped"
+
+
+class WallpaperUnreadable(Refused):
+    """The picture for the background can't be read; the message has its path."""
+
+    code: ClassVar[str] = "wallpaper_unreadable"
+
+
 class WindowNotFound(Refused):
     """No window has this id, or it has gone in the meantime."""
 
@@ -98,7 +122,7 @@ class PeerError(ComputerError):
 
 
 class RfbProtocolError(PeerError):
-    """A VNC server sent something that RFB does not allow."""
+    """A VNC server or viewer sent something that RFB does not allow."""
 
     code: ClassVar[str] = "rfb_protocol_error"
 

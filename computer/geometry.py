@@ -61,6 +61,17 @@ class Size:
         """Whether *point* is on a screen of this size."""
         return 0 <= point.x < self.width and 0 <= point.y < self.height
 
+    def check_holds(self, point: "Point") -> None:
+        """
+        See that *point* is on a screen of this size.
+
+        Raises:
+            OutOfBounds: it is not.
+        """
+        if not self.holds(point):
+            msg = f"({point.x}, {point.y}) is outside the {self} screen"
+            raise OutOfBounds(msg)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:

@@ -30,7 +30,7 @@ from typing import NewType
 from computer.errors import InvalidAction, UnknownKey
 from computer.keysyms import KEYSYMS
 
-__all__ = ["MAX_CHORD_KEYS", "Chord", "Keysym", "Way", "character_keysym", "parse_chord"]
+__all__ = ["MAX_CHORD_KEYS", "Chord", "Keysym", "Way", "character_keysym", "keysym_name", "parse_chord"]
 
 Keysym = NewType("Keysym", int)
 
@@ -89,6 +89,13 @@ def character_keysym(character: str) -> Keysym:
     if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF:
         return Keysym(code)
     return Keysym(_UNICODE | code)
+
+
+def keysym_name(keysym: Keysym) -> str:
+    """X's name of a keysym; ``U20AC`` for a character that has none, a hexadecimal number for the rest."""
+    if keysym in _X_NAMES:
+        return _X_NAMES[keysym]
+    return f"U{keysym & 0xFF_FFFF:04X}" if keysym >> 24 == 1 else f"0x{keysym:x}"
 
 
 def _split(text: str) -> list[str]:
@@ -203,8 +210,8 @@ ff51 Left arrowleft leftarrow
 ff52 Up arrowup uparrow
 ff53 Right arrowright rightarrow
 ff54 Down arrowdown downarrow
-ff55 Prior pageup pgup
-ff56 Next pagedown pgdn pgdown pgdwn
+ff55 Page_Up Prior pgup
+ff56 Page_Down Next pgdn pgdown pgdwn
 ff57 End
 ff58 Begin
 ff60 Select
@@ -232,8 +239,8 @@ ff96 KP_Left
 ff97 KP_Up
 ff98 KP_Right
 ff99 KP_Down
-ff9a KP_Prior KP_Page_Up
-ff9b KP_Next KP_Page_Down
+ff9a KP_Page_Up KP_Prior
+ff9b KP_Page_Down KP_Next
 ff9c KP_End
 ff9d KP_Begin
 ff9e KP_Insert
@@ -248,6 +255,7 @@ ffbd KP_Equal numpadequal
 ffe1 Shift_L shift shiftleft lshift leftshift
 ffe2 Shift_R shiftright rshift rightshift
 ffe3 Control_L control ctrl controlleft ctrlleft lctrl ctl leftcontrol leftctrl lcontrol ctrll
+ffe3 primary commandorcontrol cmdorctrl
 ffe4 Control_R controlright ctrlright rctrl rightcontrol rightctrl rcontrol ctrlr
 ffe5 Caps_Lock caps
 ffe6 Shift_Lock
@@ -367,7 +375,20 @@ def _build_names() -> dict[str, int]:
     return names
 
 
+def _build_x_names() -> dict[int, str]:
+    names = {code: name for name, code in KEYSYMS.items()}
+    names |= {0xFFBD + number: f"F{number}" for number in range(1, 36)}
+    names |= {0xFFB0 + digit: f"KP_{digit}" for digit in range(10)}
+    names |= {code: chr(code) for code in range(0x30, 0x7B) if chr(code).isalnum()}
+    for line in reversed(_TABLE.split("\n")):
+        if line:
+            code, name, *_ = line.split()
+            names[int(code, 16)] = name
+    return names
+
+
 NAMES = MappingProxyType(_build_names())
+_X_NAMES = MappingProxyType(_build_x_names())
 # X's names in any case; where two differ by case only, the small letter's.
 _FOLDED = MappingProxyType({_normalise(name): code for name, code in sorted(KEYSYMS.items())})
 _COMMANDS = frozenset(

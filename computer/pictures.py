@@ -7,8 +7,6 @@ Synchronous; belongs to the thread of its display.
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import numpy as np
-
 from computer.display import Display
 from computer.geometry import Rect, Size, fit_within
 from computer.pixels import (
@@ -19,10 +17,10 @@ from computer.pixels import (
     encode,
     frame_size,
     is_blank,
-    scale_rgb,
     to_base64,
     to_rgb,
 )
+from computer.png import PngEncoder, is_same
 from computer.wire import ScreenshotData
 
 __all__ = ["Pictures"]
@@ -54,6 +52,7 @@ class Pictures:
         self._settings = settings
         self._frame: Framebuffer | None = None
         self._kept: dict[Size, _Picture] = {}
+        self._encoders: dict[Size, PngEncoder] = {}
         self._told: _Picture | None = None
         self._is_blank = False
 
@@ -84,7 +83,7 @@ class Pictures:
         """Picture of *region*, as large as fits into *box*."""
         frame = self._look()
         size = fit_within(region.size, box)
-        encoded = encode(scale_rgb(to_rgb(crop(frame, region)), size), self._settings)
+        encoded = encode(to_rgb(crop(frame, region), size), self._settings)
         picture = _Picture(
             frame=frame, size=size, media_type=encoded.media_type, data=to_base64(encoded.data)
         )
@@ -95,14 +94,19 @@ class Pictures:
         if last is not None and self._display.is_unchanged():
             return last
         frame = self._display.capture()
-        if last is not None and np.array_equal(last, frame):
+        if last is not None and is_same(last, frame):
             return last
         self._frame = frame
         self._is_blank = is_blank(frame)
         return frame
 
     def _encode(self, frame: Framebuffer, size: Size) -> _Picture:
-        encoded = encode(scale_rgb(to_rgb(frame), size), self._settings)
+        encoder = self._encoders.pop(size, None) or PngEncoder()
+        while len(self._encoders) >= MAX_KEPT:
+            del self._encoders[next(iter(self._encoders))]
+        self._encoders[size] = encoder
+        pixels = frame if size == frame_size(frame) else to_rgb(frame, size)
+        encoded = encode(pixels, self._settings, encoder)
         picture = _Picture(
             frame=frame, size=size, media_type=encoded.media_type, data=to_base64(encoded.data)
         )

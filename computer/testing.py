@@ -10,10 +10,10 @@ from collections.abc import Generator
 import numpy as np
 
 from computer.display import DisplayInfo, Typed, Way
-from computer.errors import DisplayClosed, DisplayLost, InvalidAction, OutOfBounds
+from computer.errors import DisplayClosed, DisplayLost, InvalidAction
 from computer.geometry import Point, Rect, Size
-from computer.keys import Chord, Keysym
-from computer.pixels import Framebuffer
+from computer.keys import Chord, Keysym, keysym_name
+from computer.pixels import Framebuffer, crop
 from computer.wire import Held
 
 __all__ = ["FakeDisplay"]
@@ -32,6 +32,7 @@ class FakeDisplay:
         burst: characters that are typed in one go.
         refuse_text: typing or pasting this character raises InvalidAction.
         clipboard: text on the clipboard.
+        title: of the active window.
         is_restless: the screen never comes to rest.
         is_deaf: input has no effect on the screen.
         stuck: names of keys that the server says are down, whatever is released.
@@ -46,6 +47,7 @@ class FakeDisplay:
         self.burst = 4
         self.refuse_text = ""
         self.clipboard = ""
+        self.title: str | None = ""
         self.is_restless = False
         self.is_deaf = False
         self.stuck: tuple[str, ...] = ()
@@ -74,6 +76,11 @@ class FakeDisplay:
         self._check()
         return self._size
 
+    def resize(self, size: Size) -> None:
+        """Become another size, black."""
+        self._size = size
+        self.pixels = np.zeros((size.height, size.width, 4), np.uint8)
+
     def capture(self) -> Framebuffer:
         """Copy of ``pixels``."""
         self._check()
@@ -88,10 +95,20 @@ class FakeDisplay:
         self._check()
         return False
 
-    def read_held(self) -> Held:
-        """Keysyms in hexadecimal, and buttons."""
+    def read_pixels(self, region: Rect) -> Framebuffer:
+        """Copy of a part of ``pixels``."""
         self._check()
-        keys = (*(f"0x{keysym:x}" for keysym in self._keys), *self.stuck)
+        return crop(self.pixels, region)
+
+    def active_title(self) -> str | None:
+        """What the test says."""
+        self._check()
+        return self.title
+
+    def read_held(self) -> Held:
+        """Keysyms by name, and buttons."""
+        self._check()
+        keys = (*map(keysym_name, self._keys), *self.stuck)
         return Held(keys=keys, buttons=tuple(self._buttons))
 
     def pointer(self) -> Point:
@@ -102,9 +119,7 @@ class FakeDisplay:
     def move_pointer(self, point: Point) -> None:
         """Record a move."""
         self._check()
-        if not (0 <= point.x < self._size.width and 0 <= point.y < self._size.height):
-            msg = f"({point.x}, {point.y}) is outside the {self._size} screen"
-            raise OutOfBounds(msg)
+        self._size.check_holds(point)
         self._pointer = point
         self._record("move", (point.x, point.y))
 
@@ -166,6 +181,11 @@ class FakeDisplay:
         """Text that was kept."""
         self._check()
         return self.clipboard
+
+    def adopt_clipboard(self, max_bytes: int) -> int:  # noqa: ARG002 -- the protocol's
+        """There is no other program."""
+        self._check()
+        return 0
 
     def release_all(self) -> None:
         """Record the end of everything that is held."""

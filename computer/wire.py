@@ -7,6 +7,7 @@ left, in the frame named by ``ComputerCall.model_size`` (native pixels when that
 is absent). ``[0, 0]`` is a place; an absent coordinate means "at the pointer".
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -19,8 +20,10 @@ __all__ = [
     "MAX_DURATION_MS",
     "MAX_SCROLL_NOTCHES",
     "MAX_TEXT_CHARACTERS",
+    "MAX_TRIPWIRES",
     "Action",
     "ActionReport",
+    "AppInfo",
     "Button",
     "ButtonEdge",
     "Click",
@@ -42,12 +45,15 @@ __all__ = [
     "MouseButtonEdge",
     "MouseMove",
     "PasteText",
+    "RegionTripwire",
     "ScreenshotAction",
     "ScreenshotData",
     "Scroll",
     "ScrollDirection",
     "SetClipboard",
     "Size",
+    "TitleTripwire",
+    "Tripwire",
     "TypeText",
     "Wait",
     "WaitSettled",
@@ -65,6 +71,8 @@ MAX_ACTIONS = 100
 MAX_DURATION_MS = 300_000
 # Wheel notches in one scroll. A screen is about 10; 100 reaches any list's end.
 MAX_SCROLL_NOTCHES = 100
+# Conditions of one call.
+MAX_TRIPWIRES = 8
 # Characters in one type action; longer text belongs into a file.
 MAX_TEXT_CHARACTERS = 100_000
 # Characters on the clipboard, about 1 MiB of ASCII; Xvnc drops longer cut texts without a word.
@@ -202,7 +210,20 @@ class KeyEdge(_Frozen):
     text: KeyText
 
 
-class TypeText(_Frozen):
+class _WithText(_Frozen):
+    """An action that carries text, which may be a secret."""
+
+    secret: bool = Field(
+        default=False, description="A password or the like: kept out of every log, result and error."
+    )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """Fields for ``repr``, without the text of a secret."""
+        for name, value in super().__repr_args__():
+            yield name, "***" if name == "text" and self.secret else value
+
+
+class TypeText(_WithText):
     """Type text exactly; a newline is Return, a tab is Tab, unless *plain* refuses both."""
 
     action: Literal["type"] = "type"
@@ -210,14 +231,14 @@ class TypeText(_Frozen):
     plain: bool = Field(default=False, description="Refuse newlines and tabs instead of pressing keys.")
 
 
-class PasteText(_Frozen):
+class PasteText(_WithText):
     """Insert text through the clipboard, in one piece; the clipboard is restored afterwards."""
 
     action: Literal["paste"] = "paste"
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTERS)]
 
 
-class SetClipboard(_Frozen):
+class SetClipboard(_WithText):
     """Put text on the clipboard."""
 
     action: Literal["set_clipboard"] = "set_clipboard"
@@ -271,6 +292,25 @@ Action = Annotated[
 action_adapter: TypeAdapter[Action] = TypeAdapter(Action)
 
 
+class TitleTripwire(_Frozen):
+    """The active window's title must hold *text* before each action."""
+
+    kind: Literal["window_title"] = "window_title"
+    text: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class RegionTripwire(_Frozen):
+    """A region must look before each further action as it did when the call began, pointer left out."""
+
+    kind: Literal["region_unchanged"] = "region_unchanged"
+    region: tuple[StrictInt, StrictInt, StrictInt, StrictInt] = Field(
+        description="[x1, y1, x2, y2]; right and bottom edges are exclusive."
+    )
+
+
+Tripwire = Annotated[TitleTripwire | RegionTripwire, Field(discriminator="kind")]
+
+
 class ComputerCall(_Frozen):
     """
     Arguments of the ``computer`` tool: actions performed in order.
@@ -283,6 +323,9 @@ class ComputerCall(_Frozen):
         default=None, description="Frame of the coordinates and size of the picture; native if absent."
     )
     screenshot: bool = Field(default=True, description="Take a screenshot after the last action.")
+    tripwires: tuple[Tripwire, ...] = Field(
+        default=(), max_length=MAX_TRIPWIRES, description="What must hold, or the rest is not done."
+    )
 
 
 class ActionReport(_Frozen):
@@ -369,6 +412,13 @@ class LaunchReport(_Frozen):
 DesktopState = Literal["stopped", "starting", "running", "failed"]
 
 
+class AppInfo(_Frozen):
+    """A program that was opened at the desktop and runs."""
+
+    pid: int = Field(description="Leader of its process group.")
+    argv: tuple[str, ...]
+
+
 class DesktopStatus(_Frozen):
     """One desktop session, as ``agentd desktop status`` shows it."""
 
@@ -379,5 +429,12 @@ class DesktopStatus(_Frozen):
     geometry: str = Field(description="WIDTHxHEIGHT, native pixels")
     pids: dict[str, int] = Field(default_factory=dict, description="role to process id")
     viewers: int = 0
-    control: str | None = Field(default=None, description="who holds input; null when nobody does")
+    control: str | None = Field(default=None, description="person who has control; null: the agent")
+    control_seat: str | None = Field(default=None, description="that person's screen")
     error: str | None = None
+    restarts: int = Field(default=0, description="Times that it, or a member, was started again by itself.")
+    warnings: tuple[str, ...] = Field(default=(), description="What it lacks on this machine.")
+    clipboard_withheld_bytes: int = Field(
+        default=0,
+        description="Size of a text on its clipboard that a viewer asked for and that was too long; 0: none.",
+    )

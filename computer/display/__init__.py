@@ -86,6 +86,17 @@ class Display(Protocol):
     def is_unchanged(self) -> bool:
         """Whether the screen, pointer included, is known to be as the last capture shows it."""
 
+    def read_pixels(self, region: Rect) -> Framebuffer:
+        """
+        Copy of a region as it is now, without the pointer.
+
+        Raises:
+            OutOfBounds: *region* leaves the screen.
+        """
+
+    def active_title(self) -> str | None:
+        """Title of the window that has the focus, "" when there is none; None where it can't be known."""
+
     def pointer(self) -> Point:
         """Where the pointer is."""
 
@@ -143,6 +154,13 @@ class Display(Protocol):
 
     def set_clipboard(self, text: str) -> None:
         """Put *text* on the clipboard."""
+
+    def adopt_clipboard(self, max_bytes: int) -> int:
+        """
+        Serve another program's long text to readers that can't get it from there.
+
+        Returns the bytes of a text that is too long for that, more than *max_bytes*; else 0.
+        """
 
     def get_clipboard(self) -> str:
         """

@@ -29,6 +29,7 @@ __all__ = [
     "TypingPlan",
     "consecutive_runs",
     "cut_bursts",
+    "cut_pieces",
     "plan_typing",
     "read_keymap",
 ]
@@ -270,10 +271,10 @@ def plan_typing(
     if has_keys and len(text) <= MAX_KEYED_CHARACTERS:
         pieces: tuple[Piece, ...] = (Piece(start=0, end=len(text), is_paste=False),)
     elif has_keys:
-        pieces = tuple(_cut_pieces(text, frozenset(text), MAX_KEYED_LINE))
+        pieces = tuple(cut_pieces(text, frozenset(text), MAX_KEYED_LINE))
     else:
         may_key = frozenset(text).difference(foreign) if may_use_keys else frozenset[str]()
-        pieces = tuple(_cut_pieces(text, may_key, MAX_SHORT_LINE))
+        pieces = tuple(cut_pieces(text, may_key, MAX_SHORT_LINE))
         missing = tuple({RETURN, TAB}.intersection(missing))
     keys_way = Way.SPARE_KEYS if foreign else Way.KEYS
     way = Way.PASTE if any(piece.is_paste for piece in pieces) else keys_way
@@ -303,8 +304,15 @@ def cut_bursts(text: str, piece: Piece, keymap: Keymap, bindings: Bindings) -> I
         yield Burst(keys=part, end=piece.start + start + len(part))
 
 
-def _cut_pieces(text: str, may_key: frozenset[str], longest: int) -> Iterator[Piece]:
-    """Control characters and short lines as keys, everything else as pastes."""
+def cut_pieces(text: str, may_key: frozenset[str], longest: int) -> Iterator[Piece]:
+    """
+    Cut *text* into line ends, tabs and short lines as keys, and everything else as pastes.
+
+    Args:
+        text: in which a line feed is Return and a tab is Tab.
+        may_key: characters that keys can make.
+        longest: characters of a line that keys should make.
+    """
     start = 0
     for match in re.finditer(r"[^\n\t]+", text):
         is_short = len(match[0]) <= longest and may_key.issuperset(match[0])

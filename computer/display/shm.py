@@ -1,7 +1,8 @@
 """
 Capture through MIT-SHM, by libxcb.
 
-The server writes pixels into a memory file that both sides map: the time of one copy. Needs
+The server writes pixels into a memory file that both sides map: the time of one copy. The
+picture is that memory itself; the next one goes into another file while somebody has it. Needs
 ``libxcb.so.1`` and ``libxcb-shm.so.0``; without them ``ShmUnavailable`` says so and the
 display falls back to GetImage.
 
@@ -12,8 +13,9 @@ import ctypes
 import mmap
 import os
 import socket
+import weakref
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,11 +23,13 @@ from computer.errors import DisplayLost
 from computer.geometry import Size
 from computer.pixels import Framebuffer
 
-__all__ = ["ShmCapture", "ShmUnavailable"]
+__all__ = ["MAX_SEGMENTS", "ShmCapture", "ShmUnavailable"]
 
 _COOKIE_NAME = b"MIT-MAGIC-COOKIE-1"
 _ALL_PLANES = 0xFFFF_FFFF
 _Z_PIXMAP = 2
+# Pictures in use at a time before the memory of the oldest is left to whoever has it.
+MAX_SEGMENTS: Final = 4
 
 
 class ShmUnavailable(Exception):
@@ -85,9 +89,31 @@ class _Libraries:
             function.restype, function.argtypes = result, arguments
 
 
+class _Segment:
+    """Memory shared with the server; free while nobody has the picture in it."""
+
+    def __init__(self, number: int, memory: mmap.mmap) -> None:
+        self.number = number
+        self._memory = memory
+        self._frame: weakref.ref[Framebuffer] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self._frame is None or self._frame() is None
+
+    def holds(self, length: int) -> bool:
+        return len(self._memory) >= length
+
+    def frame(self, size: Size) -> Framebuffer:
+        pixels = np.frombuffer(self._memory, np.uint8, size.width * size.height * 4)
+        # Whatever is cut out of the picture refers to this array, as long as it lives.
+        self._frame = weakref.ref(pixels)
+        return pixels.reshape(size.height, size.width, 4)
+
+
 class ShmCapture:
     """
-    One connection and one shared segment, grown when the screen grows.
+    One connection, and as many shared segments as there are pictures in use.
 
     Raises:
         ShmUnavailable: see the module.
@@ -96,8 +122,7 @@ class ShmCapture:
     def __init__(self, name: str, cookie: bytes | None) -> None:
         self._lib = _Libraries()
         self._connection: int | None = self._connect(name, cookie)
-        self._map: mmap.mmap | None = None
-        self._segment = 0
+        self._segments: list[_Segment] = []
         setup = self._lib.xcb.xcb_get_setup(self._connection)
         screen = self._lib.xcb.xcb_setup_roots_iterator(setup)
         self._root = ctypes.c_uint32.from_address(screen.data).value
@@ -109,39 +134,37 @@ class ShmCapture:
 
     def grab(self, size: Size) -> Framebuffer | None:
         """
-        Copy the screen, which is *size* now; None when it shrank in this very moment.
+        Picture of the screen, which is *size* now; None when it shrank in this very moment.
+
+        Nobody else has it, and nothing writes into it any more.
 
         Raises:
             DisplayLost: the connection is gone.
         """
-        length = size.width * size.height * 4
         try:
-            if self._map is None or len(self._map) < length:
-                self._attach(length)
+            segment = self._find_segment(size.width * size.height * 4)
         except ShmUnavailable as exc:
             raise DisplayLost(str(exc)) from exc
         area = (0, 0, size.width, size.height)
         request = self._lib.shm.xcb_shm_get_image(
-            self._connection, self._root, *area, _ALL_PLANES, _Z_PIXMAP, self._segment, 0
+            self._connection, self._root, *area, _ALL_PLANES, _Z_PIXMAP, segment.number, 0
         )
         reply = self._lib.shm.xcb_shm_get_image_reply(self._connection, request, None)
-        if self._lib.xcb.xcb_connection_has_error(self._connection) or self._map is None:
+        if self._lib.xcb.xcb_connection_has_error(self._connection):
             msg = "the X server gave no picture"
             raise DisplayLost(msg)
         if not reply:
             return None
         self._lib.free(reply)
-        shared = np.frombuffer(self._map, np.uint8, length)
-        return shared.reshape(size.height, size.width, 4).copy()
+        return segment.frame(size)
 
     def close(self) -> None:
         """Disconnect and give the memory back."""
         if self._connection is not None:
             self._lib.xcb.xcb_disconnect(self._connection)
             self._connection = None
-        if self._map is not None:
-            self._map.close()
-            self._map = None
+        # Pictures that are in use keep their memory.
+        self._segments.clear()
 
     def abort(self) -> None:
         """Break the connection, from any thread."""
@@ -163,11 +186,18 @@ class ShmCapture:
             raise ShmUnavailable(msg)
         return connection
 
-    def _attach(self, length: int) -> None:
-        if self._map is not None:
-            self._lib.shm.xcb_shm_detach(self._connection, self._segment)
-            self._map.close()
-            self._map = None
+    def _find_segment(self, length: int) -> _Segment:
+        free = [segment for segment in self._segments if segment.is_free]
+        fitting = next((segment for segment in free if segment.holds(length)), None)
+        if fitting is not None:
+            return fitting
+        if free or len(self._segments) >= MAX_SEGMENTS:
+            oldest = free[0] if free else self._segments[0]
+            self._segments.remove(oldest)
+            self._lib.shm.xcb_shm_detach(self._connection, oldest.number)
+        return self._attach(length)
+
+    def _attach(self, length: int) -> _Segment:
         memory = os.memfd_create("framebuffer", os.MFD_CLOEXEC)
         try:
             os.ftruncate(memory, length)
@@ -175,14 +205,15 @@ class ShmCapture:
         except OSError:
             os.close(memory)
             raise
-        self._segment = self._lib.xcb.xcb_generate_id(self._connection)
+        number = self._lib.xcb.xcb_generate_id(self._connection)
         # libxcb closes the descriptor once it has sent it.
-        request = self._lib.shm.xcb_shm_attach_fd_checked(self._connection, self._segment, memory, 0)
+        request = self._lib.shm.xcb_shm_attach_fd_checked(self._connection, number, memory, 0)
         refusal = self._lib.xcb.xcb_request_check(self._connection, request)
         if refusal or self._lib.xcb.xcb_connection_has_error(self._connection):
             if refusal:
                 self._lib.free(refusal)
-            mapped.close()
             msg = "the X server refuses shared memory"
             raise ShmUnavailable(msg)
-        self._map = mapped
+        segment = _Segment(number, mapped)
+        self._segments.append(segment)
+        return segment

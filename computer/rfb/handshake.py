@@ -16,7 +16,16 @@ from computer.errors import DisplayLost, RfbProtocolError
 from computer.geometry import Size
 from computer.rfb.des import answer_challenge
 
-__all__ = ["MAX_NAME_BYTES", "MAX_PIXELS", "Greeted", "Need", "check_size", "handshake"]
+__all__ = [
+    "GREETING_BYTES",
+    "MAX_NAME_BYTES",
+    "MAX_PIXELS",
+    "Greeted",
+    "Need",
+    "check_size",
+    "handshake",
+    "read_minor",
+]
 
 T = TypeVar("T")
 # A parser: yields a number of bytes, gets them, returns its result.
@@ -36,10 +45,11 @@ _SECURITY_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeted:
-    """What the handshake has settled."""
+    """What the handshake has settled; *init* is the server's last message of it, as it came."""
 
     size: Size
     name: str
+    init: bytes
 
 
 def handshake(send: Callable[[bytes], None], password: str | None) -> Need[Greeted]:
@@ -50,12 +60,7 @@ def handshake(send: Callable[[bytes], None], password: str | None) -> Need[Greet
         RfbProtocolError: this is no RFB server, or one that breaks the rules.
         DisplayLost: it does not let us in; says why.
     """
-    greeting = yield GREETING_BYTES
-    found = re.fullmatch(rb"RFB (\d{3})\.(\d{3})\n", greeting)
-    if found is None:
-        msg = f"this is no VNC server: it greets with {greeting!r}"
-        raise RfbProtocolError(msg)
-    minor = _choose_minor(int(found[1]), int(found[2]))
+    minor = read_minor((yield GREETING_BYTES), "server")
     send(b"RFB 003.%03d\n" % minor)
     security = yield from (_read_security_3_3() if minor == 3 else _choose_security(send, password))
     if security == _VNC_AUTHENTICATION:
@@ -66,13 +71,14 @@ def handshake(send: Callable[[bytes], None], password: str | None) -> Need[Greet
     if security == _VNC_AUTHENTICATION or minor == 8:
         yield from _check_result(has_reason=minor == 8)
     send(b"\x01")
-    width, height, _, length = struct.unpack(">HH16sI", (yield 24))
+    head = yield 24
+    width, height, _, length = struct.unpack(">HH16sI", head)
     size = check_size(width, height)
     if length > MAX_NAME_BYTES:
         msg = f"the VNC server's name has {length} bytes"
         raise RfbProtocolError(msg)
     name = yield length
-    return Greeted(size=size, name=name.decode("utf-8", "replace"))
+    return Greeted(size=size, name=name.decode("utf-8", "replace"), init=head + name)
 
 
 def check_size(width: int, height: int) -> Size:
@@ -88,11 +94,22 @@ def check_size(width: int, height: int) -> Size:
     return Size(width=width, height=height)
 
 
-def _choose_minor(major: int, minor: int) -> int:
+def read_minor(greeting: bytes, whose: str) -> int:
+    """
+    The protocol that a greeting of 12 bytes means: 3, 7 or 8 of RFB 3.
+
+    Raises:
+        RfbProtocolError: it is no greeting of RFB; says that this is no VNC *whose*.
+    """
+    found = re.fullmatch(rb"RFB (\d{3})\.(\d{3})\n", greeting)
+    if found is None:
+        msg = f"this is no VNC {whose}: it greets with {greeting!r}"
+        raise RfbProtocolError(msg)
+    major, minor = int(found[1]), int(found[2])
     if (major, minor) < (3, 3):
         msg = f"RFB {major}.{minor} is older than the oldest version there is"
         raise RfbProtocolError(msg)
-    # Only three versions exist; servers that claim others (3.5, 3.889, 5.0) mean one of these.
+    # Only three versions exist; those that claim others (3.5, 3.889, 5.0) mean one of these.
     return 8 if (major, minor) >= (3, 8) else 7 if minor == 7 else 3
 
 

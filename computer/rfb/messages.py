@@ -52,6 +52,7 @@ class Encoding(IntEnum):
     RAW = 0
     COPY_RECT = 1
     ZLIB = 6
+    TIGHT = 7
     ZRLE = 16
     DESKTOP_SIZE = -223
     LAST_RECT = -224
@@ -64,6 +65,11 @@ class Encoding(IntEnum):
     CURSOR_WITH_ALPHA = -314
     VMWARE_CURSOR_POSITION = 0x574D_5666
     EXTENDED_CLIPBOARD = 0xC0A1_E5CE - (1 << 32)
+
+
+# First bytes of a client's messages: how it wants pixels; continuous updates on or off.
+SET_PIXEL_FORMAT = 0
+CONTINUOUS_UPDATES = 150
 
 
 class ServerMessage(IntEnum):
@@ -166,11 +172,11 @@ Event = Updated | Resized | FenceReply | CutText | ClipboardOffered | ClipboardR
 
 def render_pixel_format() -> bytes:
     """Ask for the pixels that a framebuffer is made of."""
-    return struct.pack(">Bxxx", 0) + CAPTURE_FORMAT
+    return struct.pack(">Bxxx", SET_PIXEL_FORMAT) + CAPTURE_FORMAT
 
 
-def render_encodings(encodings: Sequence[Encoding]) -> bytes:
-    """Say what we understand, best first."""
+def render_encodings(encodings: Sequence[int]) -> bytes:
+    """Say what we understand, best first; numbers of ``Encoding`` or others."""
     return struct.pack(f">BxH{len(encodings)}i", 2, len(encodings), *encodings)
 
 
@@ -194,6 +200,12 @@ def render_cut_text(text: str) -> bytes:
     """Put text on the old clipboard; raises UnicodeEncodeError outside Latin-1."""
     data = text.encode("latin-1")
     return struct.pack(">BxxxI", 6, len(data)) + data
+
+
+def render_continuous_updates(area: Rect, *, enabled: bool) -> bytes:
+    """Have updates of an area sent unasked from now on, or not any more."""
+    size = area.size
+    return struct.pack(">BBHHHH", CONTINUOUS_UPDATES, enabled, area.left, area.top, size.width, size.height)
 
 
 def render_fence(flags: int, payload: bytes) -> bytes:

@@ -11,6 +11,7 @@ or ``# `` for root.
 """
 
 import shlex
+from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 __all__ = ["BACKGROUND", "render_browser", "render_menu", "render_rc", "render_terminal"]
@@ -125,13 +126,6 @@ def render_terminal(*, has_bash: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_browser(*, program: str, profile: str, is_root: bool) -> str:
-    """Shell script that becomes the browser, with a profile of this session's own."""
-    argv = [
-        program, f"--user-data-dir={profile}", "--no-first-run", "--no-default-browser-check",
-        "--password-store=basic", "--disable-gpu",
-    ]  # fmt: skip
-    if is_root:
-        # Chromium refuses to run as root inside its sandbox.
-        argv.append("--no-sandbox")
+def render_browser(argv: Sequence[str]) -> str:
+    """Shell script that becomes the browser; addresses given to it are added."""
     return f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n'

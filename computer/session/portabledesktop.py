@@ -1,9 +1,13 @@
 """
 A desktop made by the ``portabledesktop`` command.
 
-Its defaults leave VNC open on every interface; ours close that. Its output is read from
-stdout alone, since warnings go to stderr. Its processes are not our children: they are
-watched by pidfd, and what survives ``down`` is ended by us.
+Its defaults leave VNC open on every interface and X open to every user. Later options of ours
+close the first and give X a cookie; access control, which it switches off, is switched on again
+through X; and what came of it is looked up and tried before the desktop is used.
+
+Its output is read from stdout alone, since warnings go to stderr. Its processes are not our
+children: they are watched by pidfd, and what survives ``down`` is ended by us. Everything that it
+is given is an option with its value behind ``=``, so nothing that begins with a dash is mistaken.
 """
 
 import asyncio
@@ -17,10 +21,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from computer.errors import DisplayLost, StartFailed
-from computer.session.process import ProcessWatch
+from computer.display.x11 import enforce_cookie
+from computer.errors import ComputerError, DisplayLost, StartFailed
+from computer.session.backend import MAX_CUT_TEXT, SERVER
+from computer.session.cookie import create_cookie, write_authority
+from computer.session.exposure import check_closed
+from computer.session.process import Child, ProcessWatch, read_tail
 from computer.session.settings import SessionSettings
-from computer.session.sockets import remove_leftovers
+from computer.session.sockets import make_socket_directory, remove_leftovers
 from computer.shielding import finish
 
 __all__ = ["PortableBackend", "PortableDesktop", "UpReport", "find_portabledesktop"]
@@ -28,13 +36,19 @@ __all__ = ["PortableBackend", "PortableDesktop", "UpReport", "find_portabledeskt
 # Seconds: `up` may unpack a runtime first; `down` waits 5 s for each of two processes itself.
 UP_LIMIT_S = 60.0
 DOWN_LIMIT_S = 20.0
+# Seconds in which a window manager that can't work has ended.
+MEND_S = 0.3
 # Bytes of the command's output that are looked at.
 OUTPUT_LIMIT = 64 * 1024
-# Later arguments win over the command's own: loopback only, no abstract socket, viewers share.
+# Later arguments win over the command's own: loopback only, no abstract socket, viewers share and
+# can't resize, no blanking; and no reset when its last client leaves, which would open it again.
+# The command splits each at commas.
 XVNC_ARGUMENTS = (
-    "-localhost=yes", "-interface=127.0.0.1", "-nolisten", "local", "-AlwaysShared",
-    "-BlacklistThreshold=1000000",
+    "-localhost=yes", "-interface=127.0.0.1", "-nolisten", "local", "-noreset", "-AlwaysShared",
+    "-AcceptSetDesktopSize=0", "-BlacklistThreshold=1000000", f"-MaxCutText={MAX_CUT_TEXT}", "-s", "0",
+    "-dpms",
 )  # fmt: skip
+MANAGER = "openbox"
 
 
 class UpReport(BaseModel):
@@ -46,6 +60,7 @@ class UpReport(BaseModel):
     vnc_port: Annotated[int, Field(ge=1, le=65_535, alias="vncPort")]
     xvnc_pid: Annotated[int, Field(ge=2, alias="xvncPid")]
     openbox_pid: Annotated[int | None, Field(alias="openboxPid")] = None
+    runtime_dir: Annotated[str, Field(alias="runtimeDir")] = ""
 
 
 def find_portabledesktop(settings: SessionSettings, environment: Mapping[str, str]) -> str | None:
@@ -72,33 +87,52 @@ class PortableBackend:
         if command is None:
             msg = "missing: install portabledesktop, or use the xvnc back-end"
             raise StartFailed(msg)
+        make_socket_directory()
         desktop = PortableDesktop(self._settings, command, environment)
         try:
-            output = await desktop.run("up", *self._arguments(), limit_s=UP_LIMIT_S)
-            desktop.adopt(_parse(output))
-        except (StartFailed, asyncio.CancelledError):
+            # A second `up` would forget the first session, and leave its processes behind.
+            await desktop.bring_down()
+            desktop.write_authority(0)
+            output = await desktop.run("up", *self._arguments(desktop), limit_s=UP_LIMIT_S)
+            report = _parse(output)
+            desktop.adopt(report)
+            desktop.write_authority(report.display)
+            await asyncio.to_thread(enforce_cookie, desktop.display, desktop.cookie)
+            check_closed(report.xvnc_pid, report.display, allow_loopback=True)
+        except (ComputerError, asyncio.CancelledError) as exc:
             # `up` may have failed after its server was up already.
             await finish(desktop.stop())
+            if isinstance(exc, ComputerError) and not isinstance(exc, StartFailed):
+                msg = f"portabledesktop came up but does not answer: {exc}"
+                raise StartFailed(msg, log_tail=desktop.log_tail(SERVER)) from exc
             raise
         return desktop
 
-    def _arguments(self) -> list[str]:
+    def _arguments(self, desktop: "PortableDesktop") -> list[str]:
         settings = self._settings
-        arguments = ["--json", "--session-dir", str(settings.runtime_dir / "portable")]
-        arguments += ["--geometry", settings.geometry, "--dpi", str(settings.dpi)]
-        return arguments + [f"--xvnc-arg={argument}" for argument in XVNC_ARGUMENTS]
+        if "," in str(settings.runtime_dir):
+            msg = f"{settings.runtime_dir} holds a comma, which portabledesktop can't take; choose another"
+            raise StartFailed(msg)
+        arguments = ["--json", f"--session-dir={desktop.directory}", "--desktop-size-mode=fixed"]
+        arguments += [f"--geometry={settings.geometry}", f"--dpi={settings.dpi}"]
+        server = ("-auth", str(desktop.authority), *XVNC_ARGUMENTS)
+        return arguments + [f"--xvnc-arg={argument}" for argument in server]
 
 
 class PortableDesktop:
     """A running portabledesktop session."""
 
-    cookie = None
+    mendable = frozenset({MANAGER})
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, settings: SessionSettings, command: str, environment: Mapping[str, str]) -> None:
         self._settings = settings
         self._command = command
         self._environment = environment
         self._report: UpReport | None = None
+        self.cookie = create_cookie()
+        self.authority = settings.runtime_dir / "Xauthority"
+        self.directory = settings.runtime_dir / "portable"
         self.members: dict[str, ProcessWatch] = {}
 
     @property
@@ -108,8 +142,8 @@ class PortableDesktop:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """DISPLAY; the server takes every local client."""
-        return {"DISPLAY": self.display}
+        """DISPLAY and XAUTHORITY."""
+        return {"DISPLAY": self.display, "XAUTHORITY": str(self.authority)}
 
     @property
     def _state_file(self) -> Path:
@@ -123,7 +157,7 @@ class PortableDesktop:
             StartFailed: one of them is gone already.
         """
         self._report = report
-        pids = {"xvnc": report.xvnc_pid, "openbox": report.openbox_pid}
+        pids = {SERVER: report.xvnc_pid, MANAGER: report.openbox_pid}
         for role, pid in pids.items():
             if pid is not None:
                 try:
@@ -131,6 +165,32 @@ class PortableDesktop:
                 except ProcessLookupError as exc:
                     msg = f"{role} of portabledesktop ended at once"
                     raise StartFailed(msg) from exc
+
+    def write_authority(self, number: int) -> None:
+        """
+        Write the authority file for display *number*.
+
+        The server reads it when it starts, and takes its wildcard entry whatever its number is.
+        """
+        write_authority(self.authority, number, self.cookie)
+
+    def log_tail(self, role: str) -> str:
+        """End of a member's log, in the session's directory."""
+        return read_tail(self.directory / f"{role}.log")
+
+    async def mend(self, role: str) -> None:
+        """Start the window manager again, as the command has no word for that."""
+        if role != MANAGER or self._report is None:
+            msg = f"{role} can't be started again alone"
+            raise StartFailed(msg)
+        bundled = Path(self._report.runtime_dir) / "bin" / "openbox"
+        program = str(bundled) if await asyncio.to_thread(bundled.exists) else "openbox"
+        variables = {**self._environment, **self.environment}
+        manager = Child([program], environment=variables, log=self.directory / "openbox.log")
+        self.members[MANAGER] = manager
+        if await manager.wait_within(MEND_S):
+            msg = "openbox ended at once"
+            raise StartFailed(msg, log_tail=self.log_tail(MANAGER))
 
     async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect by the loopback port."""
@@ -150,7 +210,7 @@ class PortableDesktop:
         Raises:
             StartFailed: it fails, or takes longer than *limit_s*.
         """
-        argv = [self._command, verb, "--state-file", str(self._state_file), *arguments]
+        argv = [self._command, verb, f"--state-file={self._state_file}", *arguments]
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=dict(self._environment)
@@ -176,17 +236,42 @@ class PortableDesktop:
 
     async def stop(self) -> None:
         """Run ``down``, then end whatever outlived it."""
-        if await asyncio.to_thread(self._state_file.exists):
-            with suppress(StartFailed):
-                await self.run("down", limit_s=DOWN_LIMIT_S)
-        for role in ("openbox", "xvnc"):
+        await self.bring_down()
+        for role in (MANAGER, SERVER):
             member = self.members.get(role)
             if member is not None:
                 await member.stop()
         self.members.clear()
         if self._report is not None:
             remove_leftovers(self._report.display, self._report.xvnc_pid)
-        await asyncio.to_thread(self._state_file.unlink, missing_ok=True)
+        await asyncio.to_thread(self._forget)
+
+    async def bring_down(self) -> None:
+        """Run ``down`` where a state file tells of a session whose processes are what it says."""
+        if await asyncio.to_thread(self._is_in_state):
+            with suppress(StartFailed):
+                await self.run("down", limit_s=DOWN_LIMIT_S)
+
+    def _is_in_state(self) -> bool:
+        """
+        Whether the state file tells of our server; forgotten where it does not.
+
+        ``down`` signals the stored numbers, which may be another's by now: only a server that was
+        given our cookie file is ours.
+        """
+        try:
+            report = UpReport.model_validate_json(self._state_file.read_bytes())
+            words = Path(f"/proc/{report.xvnc_pid}/cmdline").read_bytes().split(b"\0")
+        except (OSError, ValidationError):
+            words = []
+        if str(self.authority).encode() in words:
+            return True
+        self._state_file.unlink(missing_ok=True)
+        return False
+
+    def _forget(self) -> None:
+        for path in (self._state_file, self.authority):
+            path.unlink(missing_ok=True)
 
 
 def _parse(output: bytes) -> UpReport:

@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import IO
 
 from computer.errors import StartFailed
 
-__all__ = ["GRACE_S", "Child", "ProcessWatch", "end_marked", "find_program", "read_tail"]
+__all__ = ["GRACE_S", "Child", "ProcessWatch", "describe_end", "end_marked", "find_program", "read_tail"]
 
 # Seconds between SIGTERM and SIGKILL. Xvnc needs 25 ms, a browser some hundreds.
 GRACE_S = 3.0
@@ -38,6 +39,8 @@ class ProcessWatch:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        # time.monotonic() of the moment in which its end was noticed.
+        self.ended_at: float | None = None
         self._fd: int | None = os.pidfd_open(pid)
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
@@ -51,6 +54,11 @@ class ProcessWatch:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         return not poll.poll(0)
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs and where it is not ours to know."""
+        return None
 
     async def wait(self) -> None:
         """Wait for its end."""
@@ -88,6 +96,7 @@ class ProcessWatch:
     def _on_end(self) -> None:
         self._reap()
         self.close()
+        self.ended_at = time.monotonic()
         self._ended.set()
 
     def _reap(self) -> None:
@@ -102,6 +111,8 @@ class Child(ProcessWatch):
         argv: program and arguments; the program is looked up in the PATH of *environment*.
         environment: all of it, nothing is inherited.
         log: where stdout and stderr go, a path or a descriptor; nowhere when None.
+        stdin: descriptor that it reads from; nothing when None.
+        dies_with_us: it gets SIGTERM when this process ends.
 
     Raises:
         StartFailed: the program is missing or can't be executed.
@@ -114,12 +125,15 @@ class Child(ProcessWatch):
         environment: Mapping[str, str],
         cwd: str | None = None,
         log: Path | int | None = None,
+        stdin: int | None = None,
+        dies_with_us: bool = True,
     ) -> None:
         program = shutil.which(argv[0], path=environment.get("PATH"))
         if program is None:
             msg = f"{argv[0]} is not installed"
             raise StartFailed(msg)
-        self._process = _spawn([program, *argv[1:]], environment, cwd, log)
+        guard = _death_guard(environment) if dies_with_us else []
+        self._process = _spawn([*guard, program, *argv[1:]], environment, cwd, log, stdin)
         super().__init__(self._process.pid)
 
     @property
@@ -170,6 +184,18 @@ def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
         return ""
 
 
+def describe_end(watch: ProcessWatch) -> str:
+    """How a process ended: "by SIGKILL", "with status 1", or "" where that is not known."""
+    status = watch.returncode
+    if status is None:
+        return ""
+    if status >= 0:
+        return f"with status {status}"
+    with suppress(ValueError):
+        return f"by {signal.Signals(-status).name}"
+    return f"by signal {-status}"
+
+
 async def end_marked(mark: str, grace_s: float = GRACE_S) -> int:
     """
     End every process of ours whose environment holds *mark* (``NAME=value``).
@@ -204,22 +230,29 @@ def _find_marked(mark: bytes) -> list[int]:
     return found
 
 
-def _spawn(
-    argv: list[str], environment: Mapping[str, str], cwd: str | None, log: Path | int | None
-) -> "subprocess.Popen[bytes]":
+def _death_guard(environment: Mapping[str, str]) -> list[str]:
     # util-linux sets PR_SET_PDEATHSIG and then becomes the program, so the number stays the same.
     # A function run between fork and exec would do too, but may deadlock beside threads.
     setpriv = shutil.which("setpriv", path=environment.get("PATH"))
-    guard = [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+    return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+
+
+def _spawn(
+    argv: list[str],
+    environment: Mapping[str, str],
+    cwd: str | None,
+    log: Path | int | None,
+    stdin: int | None,
+) -> "subprocess.Popen[bytes]":
     output: IO[bytes] | int = subprocess.DEVNULL
     if log is not None:
         output = log if isinstance(log, int) else log.open("ab")
     try:
         return subprocess.Popen(  # noqa: S603  argv is built by us or asked for by the session's owner
-            [*guard, *argv],
+            argv,
             env=dict(environment),
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

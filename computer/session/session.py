@@ -1,7 +1,7 @@
 """
-One desktop session: started when first needed, watched, restarted after a crash, stopped.
+One desktop session: started when first needed, kept up, and taken down with all that was started in it.
 
-Invariant: whatever was started in a session is gone when ``stop`` returns.
+Owns what can be asked of a desktop. Its lives and deaths are the supervisor's.
 """
 
 import asyncio
@@ -10,24 +10,38 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from computer.display.x11 import WindowDesk, X11Display
+from computer.display.x11 import WindowDesk, X11Display, paint_wallpaper, resize_screen
 from computer.driver import ComputerDriver
-from computer.errors import ComputerError, DisplayLost, InvalidAction, StartFailed, Unavailable
+from computer.errors import (
+    CaptureTimeout,
+    ComputerError,
+    DisplayLost,
+    InvalidAction,
+    StartFailed,
+    Unavailable,
+    WallpaperUnreadable,
+)
+from computer.geometry import Size
+from computer.rfb.viewer import MAX_CLIPBOARD_BYTES
+from computer.session.apps import Apps
 from computer.session.backend import Backend, RunningDesktop
+from computer.session.browser import clear_profile_locks, with_profile
+from computer.session.guard import Guard
 from computer.session.launch import OutputTail
 from computer.session.portabledesktop import PortableBackend, find_portabledesktop
 from computer.session.process import Child, end_marked
 from computer.session.settings import SessionSettings
+from computer.session.sockets import lock_of, socket_of
+from computer.session.supervisor import Live, Supervisor
 from computer.session.windows import Launch, use_windows, wait_first_window
 from computer.session.xvnc import XvncBackend
 from computer.shielding import finish
 from computer.wire import (
+    AppInfo,
     ComputerCall,
     ComputerResult,
-    DesktopState,
     DesktopStatus,
     LaunchReport,
     ScreenshotData,
@@ -35,32 +49,22 @@ from computer.wire import (
     WindowReport,
 )
 
-__all__ = ["MAX_APPS", "DesktopSession"]
+__all__ = ["DesktopSession"]
 
-# Applications launched by `open` that run at the same time.
-MAX_APPS = 200
 # Seconds in which a launched program should show its first window; a browser takes one or two.
 LAUNCH_S = 10.0
-# Seconds that the server's death may be reported after that of the window manager it took along.
-BLAME_S = 0.1
 # Variable by which everything that runs in a session is found again.
 MARK = "COMPUTER_SESSION"
 # Variables of somebody else's desktop.
 FOREIGN = (
     "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "SESSION_MANAGER", "DESKTOP_STARTUP_ID", "XDG_SESSION_ID",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Live:
-    """A running desktop and its driver."""
-
-    desktop: RunningDesktop
-    driver: ComputerDriver
-
-    @property
-    def is_healthy(self) -> bool:
-        return not self.driver.is_broken and all(watch.is_alive for watch in self.desktop.members.values())
+# Codes of a result whose desktop was lost in the middle of the call.
+LOST_CODES = frozenset({DisplayLost.code, CaptureTimeout.code})
+LOST_MIDWAY = (
+    "the desktop was lost in the middle of this call: what was done before may have happened or not, and "
+    "nothing was done after. Look at the screenshot before you go on"
+)
 
 
 class DesktopSession:
@@ -89,14 +93,21 @@ class DesktopSession:
         self._base = {name: value for name, value in base.items() if name not in FOREIGN}
         self._mark = secrets.token_hex(16)
         self._backend = backend or _choose_backend(settings, self._base)
-        self._state: DesktopState = "stopped"
-        self._error: str | None = None
-        self._live: _Live | None = None
-        self._apps: dict[int, Child] = {}
-        self._tails: list[OutputTail] = []
-        self._lifecycle = asyncio.Lock()
-        self._starting: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._apps = Apps()
+        self._size = self._first_size()
+        # Of a text on the clipboard that a viewer asked for and that was too long.
+        self._withheld_bytes = 0
+        self._guard: Guard | None = None
+        self._supervisor = Supervisor(
+            settings.name, bring_up=self._bring_up, tear_down=self._tear_down, on_change=self._tell_change
+        )
+
+    @property
+    def _live(self) -> Live | None:
+        return self._supervisor.live
+
+    def _first_size(self) -> Size:
+        return Size(width=self._settings.width, height=self._settings.height)
 
     async def ensure_running(self) -> None:
         """
@@ -108,49 +119,52 @@ class DesktopSession:
         Cancellation:
             the start goes on: others may be waiting for it.
         """
-        if self._live is not None and self._live.is_healthy:
-            return
-        if self._starting is None or self._starting.done():
-            self._starting = asyncio.create_task(self._start(), name=f"desktop {self._settings.name} start")
-            self._starting.add_done_callback(_retrieve)
-        starting = self._starting
-        try:
-            await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if starting.cancelled() and task is not None and not task.cancelling():
-                msg = "the desktop was stopped while it started"
-                raise DisplayLost(msg) from None
-            raise
+        await self._supervisor.ensure()
 
     async def perform(self, call: ComputerCall) -> ComputerResult:
         """
         Perform a call, starting the desktop first when needed.
 
         When the desktop turns out to be gone before anything was done, the call is performed
-        once more on a new one.
+        once more on a new one. When it is lost in the middle, the result says so and shows the new
+        one. The first result after a restart names it.
 
         Raises:
             StartFailed: the desktop did not come up.
             DisplayLost, CaptureTimeout: the new desktop was lost as well.
         """
-        driver = await self._get_driver()
+        live = await self._supervisor.ensure()
         try:
-            return await driver.perform(call)
+            result = await live.driver.perform(call)
         except Unavailable:
             # A dying server hangs up before the kernel reports its end.
-            driver.abort()
-            return await (await self._get_driver()).perform(call)
+            live.give_up()
+            live = await self._supervisor.ensure()
+            result = await live.driver.perform(call)
+        if result.error_code in LOST_CODES:
+            result = await self._show_new_desktop(live, call, result)
+        notices = self._supervisor.take_notices()
+        return result.model_copy(update={"warnings": (*notices, *result.warnings)}) if notices else result
 
     async def screenshot(self, model_size: tuple[int, int] | None = None) -> ScreenshotData:
         """Picture of the screen, starting the desktop first when needed; see ``ComputerDriver``."""
-        return await (await self._get_driver()).screenshot(model_size)
+        return await (await self._supervisor.ensure()).driver.screenshot(model_size)
 
     async def release_input(self) -> None:
         """Release every key and button that is held; nothing happens while stopped."""
-        if self._live is not None and self._live.is_healthy:
+        if self._live is not None and self._live.is_usable:
             with suppress(DisplayLost):
                 await self._live.driver.release_all()
+
+    async def adopt_clipboard(self) -> None:
+        """
+        Make a long text on the clipboard readable for viewers, up to what they may send themselves.
+
+        A longer one stays where it is, and the status tells how long it is.
+        """
+        if (live := self._live) is not None and live.is_usable:
+            with suppress(ComputerError):
+                self._withheld_bytes = await live.driver.adopt_clipboard(MAX_CLIPBOARD_BYTES)
 
     async def open(self, argv: Sequence[str], *, cwd: str | None = None) -> int:
         """
@@ -161,7 +175,7 @@ class DesktopSession:
             StartFailed: the desktop did not come up.
         """
         _check_program(argv)
-        await self._get_desktop()
+        await self._supervisor.ensure()
         return self._start_app(argv, cwd, None).pid
 
     async def launch(
@@ -184,15 +198,17 @@ class DesktopSession:
         desktop = await self._get_desktop()
         known = {window.id for window in await use_windows(desktop, WindowDesk.top_levels)}
         tail = OutputTail()
-        try:
-            app = self._start_app(argv, cwd, tail.writer)
-        except BaseException:
-            tail.close()
-            raise
-        tail.started()
-        self._tails = [*(kept for kept in self._tails if kept.is_open), tail]
+        app = self._start_app(argv, cwd, tail)
         launch = Launch(program=argv[0], app=app, tail=tail, known=known)
         return await wait_first_window(desktop, launch, timeout_s)
+
+    def apps(self) -> tuple[AppInfo, ...]:
+        """Programs that were opened here and run, oldest first."""
+        return self._apps.list()
+
+    async def stop_app(self, pid: int) -> None:
+        """End a program that was opened here, with its process group; raises InvalidAction."""
+        await self._apps.stop(pid)
 
     async def windows(self) -> tuple[WindowInfo, ...]:
         """All windows that the window manager lists; none where no manager runs."""
@@ -218,6 +234,23 @@ class DesktopSession:
         """Close a window and see that it has gone; see ``WindowDesk.close_window``."""
         await use_windows(await self._get_desktop(), lambda desk: desk.close_window(number, force=force))
 
+    async def resize_screen(self, width: int, height: int) -> None:
+        """
+        Give the screen another size while programs run, starting the desktop first when needed.
+
+        It keeps that size until the session is stopped. Who acts by an older picture is refused once.
+
+        Raises:
+            InvalidAction: the server can't have that size.
+            NotConfirmed: it did not change in time.
+            StartFailed, DisplayLost: there is no desktop.
+        """
+        desktop = await self._get_desktop()
+        size = Size(width=width, height=height)
+        await asyncio.to_thread(resize_screen, desktop.display, desktop.cookie, size)
+        self._size = size
+        await self._hang_wallpaper(desktop)
+
     async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """
         Connect a viewer, starting the desktop first when needed; the caller closes it.
@@ -227,20 +260,33 @@ class DesktopSession:
         """
         return await (await self._get_desktop()).connect_rfb()
 
+    async def x_server(self) -> tuple[str, bytes | None]:
+        """
+        Display name and cookie of the X server, starting the desktop first when needed.
+
+        Raises:
+            StartFailed, DisplayLost: there is no desktop.
+        """
+        desktop = await self._get_desktop()
+        return desktop.display, desktop.cookie
+
     def status(self) -> DesktopStatus:
         """Describe the session as it is now."""
         live = self._live
         members = live.desktop.members if live is not None else {}
         pids = {role: watch.pid for role, watch in members.items()}
-        pids |= {f"app.{pid}": pid for pid, app in self._apps.items() if app.is_alive}
+        pids |= {f"app.{app.pid}": app.pid for app in self._apps.list()}
         return DesktopStatus(
             name=self._settings.name,
-            state=self._state,
+            state=self._supervisor.state,
             display=live.desktop.display if live is not None else None,
             backend=self._backend.name,
-            geometry=self._settings.geometry,
+            geometry=f"{self._size.width}x{self._size.height}",
             pids=pids,
-            error=self._error,
+            error=self._supervisor.error,
+            restarts=self._supervisor.restart_count,
+            warnings=live.desktop.warnings if live is not None else (),
+            clipboard_withheld_bytes=self._withheld_bytes if live is not None else 0,
         )
 
     def environment(self) -> dict[str, str]:
@@ -256,59 +302,56 @@ class DesktopSession:
         """Stop everything that runs in the session; harmless when repeated."""
         await finish(self._stop())
 
-    def _start_app(self, argv: Sequence[str], cwd: str | None, output: int | None) -> Child:
-        self._apps = {pid: app for pid, app in self._apps.items() if app.is_alive}
-        if len(self._apps) >= MAX_APPS:
-            msg = f"{MAX_APPS} programs run in this session already"
-            raise InvalidAction(msg)
-        try:
-            app = Child(argv, environment=self.environment(), cwd=cwd, log=output)
-        except StartFailed as exc:
-            raise InvalidAction(str(exc)) from exc
-        self._apps[app.pid] = app
-        return app
+    async def _stop(self) -> None:
+        await self._supervisor.stop()
+        self._size = self._first_size()
+        await asyncio.to_thread(_clear_private, self._settings.runtime_dir)
+
+    def _start_app(self, argv: Sequence[str], cwd: str | None, tail: OutputTail | None) -> Child:
+        profile = self._settings.runtime_dir / "browser-profile"
+        command = with_profile(argv, profile, is_root=os.geteuid() == 0)
+        return self._apps.start(command, self.environment(), cwd=cwd, tail=tail)
 
     async def _get_desktop(self) -> RunningDesktop:
-        await self._get_driver()
-        if self._live is None:
-            msg = "the desktop was stopped"
-            raise DisplayLost(msg)
-        return self._live.desktop
+        return (await self._supervisor.ensure()).desktop
 
-    async def _get_driver(self) -> ComputerDriver:
-        await self.ensure_running()
-        if self._live is None:
-            msg = "the desktop was stopped"
-            raise DisplayLost(msg)
-        return self._live.driver
+    async def _show_new_desktop(
+        self, live: Live, call: ComputerCall, result: ComputerResult
+    ) -> ComputerResult:
+        """What a call answers that lost its desktop: that, and the next desktop's screen."""
+        live.give_up()
+        screenshot = result.screenshot
+        with suppress(ComputerError):
+            screenshot = await (await self._supervisor.ensure()).driver.screenshot(call.model_size)
+        return result.model_copy(
+            update={"error": f"{LOST_MIDWAY} ({result.error})", "screenshot": screenshot}
+        )
 
-    async def _start(self) -> None:
-        async with self._lifecycle:
-            if self._live is not None and self._live.is_healthy:
-                return
-            await finish(self._tear_down())
-            self._set_state("starting")
-            try:
-                self._live = await self._bring_up()
-            except ComputerError as exc:
-                await self._tear_down()
-                self._set_state("failed", str(exc))
-                raise
-            except BaseException:
-                await finish(self._tear_down())
-                self._set_state("stopped")
-                raise
-            self._watching = asyncio.create_task(
-                self._watch(self._live), name=f"desktop {self._settings.name} watch"
-            )
-            self._watching.add_done_callback(_retrieve)
-            self._set_state("running")
-
-    async def _bring_up(self) -> _Live:
-        await asyncio.to_thread(_make_private, self._settings.runtime_dir)
-        desktop = await self._backend.start(self.environment())
-        driver = ComputerDriver(lambda: X11Display(desktop.display, desktop.cookie))
+    async def _bring_up(self) -> Live:
+        self._withheld_bytes = 0
+        directory = self._settings.runtime_dir
+        await asyncio.to_thread(_make_private, directory)
+        await asyncio.to_thread(clear_profile_locks, directory / "browser-profile")
+        self._guard = Guard(f"{MARK}={self._mark}", directory, self._base)
         try:
+            return await self._start_desktop(self._guard)
+        except BaseException:
+            await finish(self._end_rest())
+            raise
+
+    async def _start_desktop(self, guard: Guard) -> Live:
+        desktop = await self._backend.start(self.environment())
+        number = int(desktop.display.removeprefix(":"))
+        guard.tell(lock_of(number), socket_of(number))
+        driver = ComputerDriver(
+            lambda: X11Display(desktop.display, desktop.cookie),
+            settle=self._settings.settle,
+            encoding=self._settings.encoding,
+        )
+        try:
+            if self._size != self._first_size():
+                await asyncio.to_thread(resize_screen, desktop.display, desktop.cookie, self._size)
+            await self._hang_wallpaper(desktop)
             await driver.open()
         except BaseException as exc:
             driver.abort()
@@ -318,55 +361,36 @@ class DesktopSession:
                 msg = f"the desktop came up but shows nothing: {exc}"
                 raise StartFailed(msg) from exc
             raise
-        return _Live(desktop=desktop, driver=driver)
+        return Live(desktop=desktop, driver=driver)
 
-    async def _watch(self, live: _Live) -> None:
-        """Wait for the first member to end, then take the rest down."""
-        waits = [asyncio.ensure_future(watch.wait()) for watch in live.desktop.members.values()]
+    async def _hang_wallpaper(self, desktop: RunningDesktop) -> None:
+        """Paint the background; a picture that can't be read is told, and costs no desktop."""
+        path = self._settings.wallpaper
+        if path is None:
+            return
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            # A dying server closes its sockets before its death is reported: its clients seem to go first.
-            await asyncio.wait(waits[:1], timeout=BLAME_S)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        live.driver.abort()
-        # The server is listed first: what dies of its death is not the cause.
-        role = next(role for role, watch in live.desktop.members.items() if not watch.is_alive)
-        async with self._lifecycle:
-            if self._live is live:
-                await finish(self._tear_down())
-                self._set_state("failed", f"{role} ended unexpectedly")
+            await asyncio.to_thread(paint_wallpaper, desktop.display, desktop.cookie, path)
+        except WallpaperUnreadable as exc:
+            self._supervisor.note(str(exc))
 
-    async def _stop(self) -> None:
-        for task in (self._starting, self._watching):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait({task})
-        async with self._lifecycle:
-            await self._tear_down()
-            if self._state != "stopped":
-                await asyncio.to_thread(_clear_private, self._settings.runtime_dir)
-                self._set_state("stopped")
-
-    async def _tear_down(self) -> None:
-        live = self._live
+    async def _tear_down(self, live: Live | None) -> str:
+        """End all of the session; returns what was open in it, as a sentence."""
+        names = self._apps.lost()
         if live is not None:
-            if not live.is_healthy:
-                live.driver.abort()
             await live.driver.close()
-        apps, self._apps = self._apps, {}
-        await asyncio.gather(*(app.stop() for app in apps.values()))
-        tails, self._tails = self._tails, []
-        for tail in tails:
-            tail.close()
+        await self._apps.stop_all()
         if live is not None:
             await live.desktop.stop()
-            self._live = None
-        await end_marked(f"{MARK}={self._mark}")
+        await self._end_rest()
+        return f"What was open is gone: {', '.join(names)}." if names else "What was open is gone."
 
-    def _set_state(self, state: DesktopState, error: str | None = None) -> None:
-        self._state, self._error = state, error
+    async def _end_rest(self) -> None:
+        await end_marked(f"{MARK}={self._mark}")
+        if self._guard is not None:
+            await self._guard.stop()
+            self._guard = None
+
+    def _tell_change(self) -> None:
         if self._on_change is not None:
             self._on_change(self.status())
 
@@ -400,9 +424,3 @@ def _clear_private(directory: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         elif path.suffix != ".log":
             path.unlink(missing_ok=True)
-
-
-def _retrieve(task: "asyncio.Task[None]") -> None:
-    # Waiters got the outcome already; without any, it is in the status.
-    if not task.cancelled():
-        task.exception()

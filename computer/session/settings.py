@@ -1,11 +1,13 @@
 """What a desktop session is asked to be."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from computer.errors import StartFailed
+from computer.pixels import EncodingSettings
+from computer.settling import SettleSettings
 
 __all__ = ["MAX_SOCKET_PATH_BYTES", "SessionSettings"]
 
@@ -25,6 +27,9 @@ class SessionSettings:
         runtime_dir: private to this session; made with mode 0700.
         backend: ``auto`` takes portabledesktop where it is found, else our own Xvnc.
         portabledesktop: path of that command; looked up in PATH when None.
+        wallpaper: picture that fills the screen, cut to its shape; one colour when None.
+        settle: patience with the screen.
+        encoding: of pictures.
 
     Raises:
         StartFailed: a setting can't work.
@@ -37,6 +42,9 @@ class SessionSettings:
     runtime_dir: Path
     backend: Literal["auto", "xvnc", "portabledesktop"] = "auto"
     portabledesktop: str | None = None
+    wallpaper: Path | None = None
+    settle: SettleSettings = field(default_factory=SettleSettings)
+    encoding: EncodingSettings = field(default_factory=EncodingSettings)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", self.name):

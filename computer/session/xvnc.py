@@ -16,11 +16,15 @@ from pathlib import Path
 
 from computer.display.x11 import paint_root
 from computer.errors import ComputerError, DisplayLost, StartFailed
+from computer.session.backend import MAX_CUT_TEXT, SERVER
+from computer.session.browser import BROWSERS, with_profile
 from computer.session.cookie import create_cookie, write_authority
+from computer.session.diagnosis import diagnose
+from computer.session.exposure import check_closed
 from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
-from computer.session.process import Child, ProcessWatch, find_program, read_tail
+from computer.session.process import Child, ProcessWatch, describe_end, find_program, read_tail
 from computer.session.settings import SessionSettings
-from computer.session.sockets import free_displays, make_socket_directory, remove_leftovers
+from computer.session.sockets import connect_unix, free_displays, make_socket_directory, remove_leftovers
 from computer.shielding import finish
 
 __all__ = ["XvncBackend", "XvncDesktop"]
@@ -31,13 +35,19 @@ MAX_ATTEMPTS = 10
 START_LIMIT_S = 15.0
 POLL_S = 0.01
 MANAGER_LIMIT_S = 10.0
+# Seconds that a server may take to say why it ends.
+LAST_WORDS_S = 0.5
 TAKEN = (
     "already active",
     "already running",
     "Cannot establish any listening sockets",
     "could not create lock",
 )
-BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+MANAGER = "openbox"
+NO_MANAGER = (
+    "no window manager: openbox is not installed (apt-get install openbox), so windows have no frames "
+    "and can't be moved, minimized or switched"
+)
 
 
 class XvncBackend:
@@ -56,23 +66,35 @@ class XvncBackend:
             StartFailed: a program is missing, or ends or stays silent; carries its log.
         """
         find_program("Xvnc", "tigervnc-standalone-server", environment)
-        find_program("openbox", "openbox", environment)
         find_program("xterm", "xterm", environment)
-        desktop = XvncDesktop(self._settings)
+        desktop = XvncDesktop(self._settings, environment)
         try:
             await self._start_server(desktop, environment)
             await asyncio.to_thread(paint_root, desktop.display, desktop.cookie, BACKGROUND)
-            await self._start_manager(desktop, environment)
+            check_closed(desktop.members[SERVER].pid, desktop.number, allow_loopback=False)
+            if desktop.has_manager:
+                await desktop.start_manager()
         except ComputerError as exc:
-            await finish(desktop.stop())
-            if isinstance(exc, StartFailed):
-                raise
-            msg = f"Xvnc came up but does not answer: {exc}"
-            raise StartFailed(msg, log_tail=read_tail(desktop.log("xvnc"))) from exc
+            raise await self._explain(desktop, exc) from exc
         except asyncio.CancelledError:
             await finish(desktop.stop())
             raise
         return desktop
+
+    async def _explain(self, desktop: "XvncDesktop", exc: ComputerError) -> StartFailed:
+        """Take down what came up half, and say why it did not come up whole."""
+        server = desktop.members.get(SERVER)
+        if server is not None:
+            # A server that lost its keyboard hangs up before it says why.
+            await server.wait_within(0 if isinstance(exc, StartFailed) else LAST_WORDS_S)
+        await finish(desktop.stop())
+        tail = desktop.log_tail(SERVER)
+        reason = diagnose(tail)
+        if reason is not None:
+            return StartFailed(f"Xvnc can't run: {reason}", log_tail=tail)
+        if isinstance(exc, StartFailed):
+            return exc
+        return StartFailed(f"Xvnc came up but does not answer: {exc}", log_tail=tail)
 
     async def _start_server(self, desktop: "XvncDesktop", environment: Mapping[str, str]) -> None:
         make_socket_directory()
@@ -84,14 +106,14 @@ class XvncBackend:
                 break
             desktop.take_number(number)
             server = Child(self._argv(desktop), environment=environment, log=desktop.log("xvnc"))
-            desktop.members["xvnc"] = server
+            desktop.members[SERVER] = server
             if await self._wait_greeting(server):
                 return
             await server.stop()
-            del desktop.members["xvnc"]
+            del desktop.members[SERVER]
             tail = read_tail(desktop.log("xvnc"))
             if not any(sign in tail for sign in TAKEN):
-                msg = f"Xvnc ended at once with status {server.returncode}"
+                msg = f"Xvnc ended at once {describe_end(server)}"
                 raise StartFailed(msg, log_tail=tail)
         msg = "no free display number"
         raise StartFailed(msg, log_tail=read_tail(desktop.log("xvnc")))
@@ -108,7 +130,7 @@ class XvncBackend:
             # A viewer must neither throw others out nor resize the desktop under the model's feet.
             "-AlwaysShared", "-AcceptSetDesktopSize=0",
             # Xvnc counts handshakes that a relay has not finished, and then refuses everybody.
-            "-BlacklistThreshold=1000000",
+            "-BlacklistThreshold=1000000", f"-MaxCutText={MAX_CUT_TEXT}",
             "-desktop", settings.name, "-s", "0", "-dpms",
         ]
         # fmt: on
@@ -127,25 +149,79 @@ class XvncBackend:
             raise StartFailed(msg, log_tail=tail) from exc
         return False
 
-    async def _start_manager(self, desktop: "XvncDesktop", environment: Mapping[str, str]) -> None:
-        variables = {**environment, **desktop.environment}
-        rc = write_openbox_files(self._settings.runtime_dir, environment)
-        log = desktop.log("openbox")
+
+class XvncDesktop:
+    """
+    A running Xvnc with openbox.
+
+    Args:
+        environment: what openbox and the programs that it starts get beside DISPLAY and XAUTHORITY.
+    """
+
+    mendable = frozenset({MANAGER})
+
+    def __init__(self, settings: SessionSettings, environment: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._base = environment
+        self.number = -1
+        self.cookie = create_cookie()
+        self.authority = settings.runtime_dir / "Xauthority"
+        self.members: dict[str, ProcessWatch] = {}
+        self.has_manager = shutil.which("openbox", path=environment.get("PATH")) is not None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """That there is no window manager, where there is none."""
+        return () if self.has_manager else (NO_MANAGER,)
+
+    @property
+    def display(self) -> str:
+        """X display."""
+        return f":{self.number}"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """DISPLAY and XAUTHORITY."""
+        return {"DISPLAY": self.display, "XAUTHORITY": str(self.authority)}
+
+    def log(self, member: str) -> Path:
+        """Log file of a member."""
+        return self._settings.runtime_dir / f"{member}.log"
+
+    def take_number(self, number: int) -> None:
+        """Aim at a display number and write the authority file for it."""
+        self.number = number
+        write_authority(self.authority, number, self.cookie)
+
+    def log_tail(self, role: str) -> str:
+        """End of a member's log."""
+        return read_tail(self.log(role))
+
+    async def mend(self, role: str) -> None:
+        """Start the window manager again: it takes the windows that are there into its care."""
+        if role != MANAGER:
+            msg = f"{role} can't be started again alone"
+            raise StartFailed(msg)
+        await self.start_manager()
+
+    async def start_manager(self) -> None:
+        """
+        Start openbox and wait until it listens to keys.
+
+        Raises:
+            StartFailed: it ended, or is not ready in time; carries its log.
+        """
+        rc = write_openbox_files(self._settings.runtime_dir, self._base)
+        log = self.log(MANAGER)
         rotate(log)
         ready = self._settings.runtime_dir / "openbox.ready"
         await asyncio.to_thread(ready.unlink, missing_ok=True)
         # Openbox announces itself on the root window before it listens to any key; its start-up
         # command runs after that.
-        argv = [
-            "openbox",
-            "--sm-disable",
-            "--config-file",
-            str(rc),
-            "--startup",
-            shlex.join(["touch", str(ready)]),
-        ]
-        manager = Child(argv, environment=variables, log=log)
-        desktop.members["openbox"] = manager
+        startup = shlex.join(["touch", str(ready)])
+        argv = ["openbox", "--sm-disable", "--config-file", str(rc), "--startup", startup]
+        manager = Child(argv, environment={**self._base, **self.environment}, log=log)
+        self.members[MANAGER] = manager
         if not await self._wait_ready(manager, ready):
             msg = "openbox did not come up"
             raise StartFailed(msg, log_tail=read_tail(log))
@@ -159,52 +235,22 @@ class XvncBackend:
                     await manager.wait_within(POLL_S)
         return False
 
-
-class XvncDesktop:
-    """A running Xvnc with openbox."""
-
-    def __init__(self, settings: SessionSettings) -> None:
-        self._settings = settings
-        self._number = -1
-        self.cookie = create_cookie()
-        self.authority = settings.runtime_dir / "Xauthority"
-        self.members: dict[str, ProcessWatch] = {}
-
-    @property
-    def display(self) -> str:
-        """X display."""
-        return f":{self._number}"
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """DISPLAY and XAUTHORITY."""
-        return {"DISPLAY": self.display, "XAUTHORITY": str(self.authority)}
-
-    def log(self, member: str) -> Path:
-        """Log file of a member."""
-        return self._settings.runtime_dir / f"{member}.log"
-
-    def take_number(self, number: int) -> None:
-        """Aim at a display number and write the authority file for it."""
-        self._number = number
-        write_authority(self.authority, number, self.cookie)
-
     async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect by the Unix socket."""
         try:
-            return await asyncio.open_unix_connection(self._settings.rfb_socket)
+            return await connect_unix(self._settings.rfb_socket)
         except OSError as exc:
             msg = f"Xvnc takes no viewer: {exc}"
             raise DisplayLost(msg) from exc
 
     async def stop(self) -> None:
         """Stop both; remove what they leave when they were killed."""
-        server = self.members.get("xvnc")
+        server = self.members.get(SERVER)
         # Together: a manager that is busy with a changed keyboard hears of its end through the server.
         await asyncio.gather(*(member.stop() for member in self.members.values()))
         self.members.clear()
         if server is not None:
-            remove_leftovers(self._number, server.pid)
+            remove_leftovers(self.number, server.pid)
         self._settings.rfb_socket.unlink(missing_ok=True)
         self.authority.unlink(missing_ok=True)
 
@@ -212,7 +258,7 @@ class XvncDesktop:
 async def read_greeting(path: Path) -> bool:
     """Whether an RFB server greets on this socket."""
     try:
-        reader, writer = await asyncio.open_unix_connection(path)
+        reader, writer = await connect_unix(path)
     except OSError:
         return False
     try:
@@ -236,8 +282,9 @@ def write_openbox_files(directory: Path, environment: Mapping[str, str]) -> Path
     open_browser = None
     if program is not None:
         browser = directory / "browser.sh"
-        profile = str(directory / "browser-profile")
-        browser.write_text(render_browser(program=program, profile=profile, is_root=os.geteuid() == 0))
+        profile = directory / "browser-profile"
+        argv = with_profile([program], profile, is_root=os.geteuid() == 0)
+        browser.write_text(render_browser(argv))
         open_browser = shlex.join(["sh", str(browser)])
     menu = directory / "menu.xml"
     menu.write_text(render_menu(terminal=open_terminal, browser=open_browser))

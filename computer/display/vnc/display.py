@@ -11,13 +11,14 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from computer.display import DisplayInfo, Typed, Way
+from computer.display.keymap import cut_pieces
 from computer.display.vnc.connection import Address, RfbConnection
 from computer.display.vnc.keyboard import Keyboard, check_typable, find_untypable
 from computer.display.vnc.paste import MAX_PIECE, NO_CLIPBOARD, Paste
 from computer.display.vnc.screen import Screen
-from computer.errors import ComputerError, DisplayClosed, DisplayLost, InvalidAction, OutOfBounds
+from computer.errors import ComputerError, DisplayClosed, DisplayLost, InvalidAction
 from computer.geometry import Point, Rect, Size
-from computer.keys import Chord
+from computer.keys import Chord, keysym_name
 from computer.pixels import Framebuffer
 from computer.rfb.messages import render_pointer
 from computer.wire import Held
@@ -29,6 +30,7 @@ R = TypeVar("R")
 
 # Buttons. A pointer message has a bit for an eighth, which Xvnc drops without a word.
 BUTTONS = 7
+UNSEEN = "the VNC server does not show its keyboard layout: one without Latin letters loses some of them"
 
 
 def _on_server(
@@ -51,8 +53,10 @@ class VncDisplay:
     Args:
         address: path of a Unix socket, or host and port.
         password: of VNC authentication; None where the server asks for none.
-        types_by_paste: paste all text. RFB does not show the server's layout: one without Latin
-            letters (Russian alone) makes a server bind keys while it types, and lose some.
+        types_by_paste: RFB does not show the server's layout: one without Latin letters (Russian
+            alone) makes a server bind keys while it types, and lose some. True pastes all text;
+            False types ASCII by keys and says that the layout has these letters; None, when it is
+            not known, types them and warns in every result.
 
     Raises:
         DisplayLost: nobody answers, the password is wrong, or another kind of security is asked for.
@@ -61,7 +65,7 @@ class VncDisplay:
     """
 
     def __init__(
-        self, address: Address, password: str | None = None, *, types_by_paste: bool = False
+        self, address: Address, password: str | None = None, *, types_by_paste: bool | None = None
     ) -> None:
         self._types_by_paste = types_by_paste
         self.is_closed = False
@@ -126,6 +130,16 @@ class VncDisplay:
         return self._screen.is_unchanged()
 
     @_on_server
+    def read_pixels(self, region: Rect) -> Framebuffer:
+        """Bring the picture up to date and cut it out."""
+        return self._screen.read(region)
+
+    @_on_server
+    def active_title(self) -> str | None:
+        """RFB knows no windows."""
+        return None
+
+    @_on_server
     def pointer(self) -> Point:
         """
         Where the server says it is; where it says nothing, where it was put from here.
@@ -139,16 +153,13 @@ class VncDisplay:
     @_on_server
     def read_held(self) -> Held:
         """What was pressed here: RFB can't ask the server."""
-        keys = tuple(f"0x{keysym:x}" for keysym in self._keyboard.held)
+        keys = tuple(map(keysym_name, self._keyboard.held))
         return Held(keys=keys, buttons=tuple(self._buttons))
 
     @_on_server
     def move_pointer(self, point: Point) -> None:
         """Send a pointer event."""
-        size = self._screen.size()
-        if not (0 <= point.x < size.width and 0 <= point.y < size.height):
-            msg = f"({point.x}, {point.y}) is outside the {size} screen"
-            raise OutOfBounds(msg)
+        self._screen.size().check_holds(point)
         self._screen.position = point
         if self._connection.client.pointer is not None:
             self._connection.client.pointer = point
@@ -192,23 +203,14 @@ class VncDisplay:
         self._connection.sync()
 
     def type_text(self, text: str) -> Generator[int, None, Typed]:
-        """Type ASCII by keys; paste text that holds other characters, in as few pieces as can be."""
+        """Type ASCII by keys; of text that holds other characters paste all but line ends and tabs."""
         self.check_usable()
         if find_untypable(text) is None and not self._types_by_paste:
             yield from self._keyboard.type(text)
-            return Typed(way=Way.KEYS)
+            return Typed(way=Way.KEYS, warning=UNSEEN if self._types_by_paste is None else None)
         if not self._paste.can_unicode and not self._types_by_paste:
             check_typable(text, NO_CLIPBOARD)
-        warning = None
-        for start in range(0, len(text), MAX_PIECE):
-            part = text[start : start + MAX_PIECE]
-            try:
-                warning = self._paste.paste(part).warning or warning
-            except InvalidAction as exc:
-                msg = f"{exc} (counted from character {start})" if start else str(exc)
-                raise InvalidAction(msg) from exc
-            yield start + len(part)
-        return Typed(way=Way.PASTE, warning=warning)
+        return (yield from self._type_pieces(text))
 
     @_on_server
     def paste_text(self, text: str) -> Typed:
@@ -224,6 +226,10 @@ class VncDisplay:
     def get_clipboard(self) -> str:
         """Ask the server for its text."""
         return self._paste.read()
+
+    def adopt_clipboard(self, max_bytes: int) -> int:  # noqa: ARG002 -- the protocol's
+        """Whoever serves this desktop to viewers sees to that."""
+        return 0
 
     @_on_server
     def release_all(self) -> None:
@@ -263,6 +269,21 @@ class VncDisplay:
         """Break the connection."""
         self._is_aborted = True
         self._connection.abort()
+
+    def _type_pieces(self, text: str) -> Generator[int, None, Typed]:
+        way, warning = Way.KEYS, None
+        with self._paste.restoring():
+            for piece in cut_pieces(text, frozenset(), 0):
+                if not piece.is_paste:
+                    for done in self._keyboard.type(text[piece.start : piece.end]):
+                        yield piece.start + done
+                    continue
+                way = Way.PASTE
+                for start in range(piece.start, piece.end, MAX_PIECE):
+                    end = min(start + MAX_PIECE, piece.end)
+                    warning = self._paste.insert(text[start:end], offset=start) or warning
+                    yield end
+        return Typed(way=way, warning=warning)
 
     def _known_position(self) -> Point:
         if self._screen.position is None:

@@ -9,6 +9,7 @@ So Shift is sent as on a US keyboard, which both understand.
 
 from collections.abc import Iterator
 
+from computer.display.held import HeldKeys
 from computer.display.vnc.connection import RfbConnection
 from computer.errors import InvalidAction
 from computer.keys import Chord, Keysym, character_keysym
@@ -31,39 +32,33 @@ class Keyboard:
 
     def __init__(self, connection: RfbConnection) -> None:
         self._connection = connection
-        self._held: dict[Keysym, None] = {}
-        self._pressed: dict[Keysym, tuple[Keysym, ...]] = {}
+        self._held: HeldKeys[Keysym] = HeldKeys()
 
     @property
     def held(self) -> tuple[Keysym, ...]:
         """Keysyms that are down, in the order in which they were pressed."""
-        return tuple(self._held)
+        return self._held.down
 
     def press(self, chord: Chord) -> None:
         """Press a chord, with the Shift that its characters need."""
         out = bytearray()
         for keysym in chord.keysyms:
-            wanted = (*self._shift_for(keysym), keysym)
-            added = tuple(key for key in wanted if key not in self._held)
-            for key in added:
-                self._held[key] = None
+            for key in self._held.press(keysym, (*self._shift_for(keysym), keysym)):
                 out += render_key(key, down=True)
-            if added:
-                self._pressed[keysym] = added
         self._connection.send(bytes(out))
 
     def release(self, chord: Chord) -> None:
         """Release what ``press`` pressed for this chord."""
         out = bytearray()
         for keysym in reversed(chord.keysyms):
-            for key in reversed(self._pressed.pop(keysym, ())):
-                out += self._up(key)
+            for key in self._held.release(keysym):
+                out += render_key(key, down=False)
         self._connection.send(bytes(out))
 
     def release_all(self) -> None:
         """Release every key that was pressed here."""
-        self._pressed.clear()
-        self._connection.send(b"".join(self._up(key) for key in reversed(self.held)))
+        released = (render_key(key, down=False) for key in self._held.release_all())
+        self._connection.send(b"".join(released))
 
     def type(self, text: str) -> Iterator[int]:
         """Type characters of a US keyboard in bursts, with Caps Lock off; yields characters done."""
@@ -82,13 +77,13 @@ class Keyboard:
 
     def tap_paste(self) -> None:
         """Press Shift+Insert, which pastes in terminals and toolkits alike."""
-        added = [key for key in (SHIFT_L, INSERT) if key not in self._held]
+        added = [key for key in (SHIFT_L, INSERT) if key not in self.held]
         down = b"".join(render_key(key, down=True) for key in added)
         self._connection.send(down + b"".join(render_key(key, down=False) for key in reversed(added)))
 
     def _render(self, text: str) -> bytes:
         out = bytearray()
-        is_shifted = has_shift = any(shift in self._held for shift in _SHIFTS)
+        is_shifted = has_shift = any(shift in self.held for shift in _SHIFTS)
         for character in text:
             keysym = _CONTROLS.get(character) or character_keysym(character)
             wants_shift = has_shift or character in _SHIFTED
@@ -102,16 +97,12 @@ class Keyboard:
 
     def _shift_for(self, keysym: Keysym) -> tuple[Keysym, ...]:
         is_shifted = keysym < 0x7F and chr(keysym) in _SHIFTED
-        if not is_shifted or any(shift in self._held for shift in _SHIFTS):
+        if not is_shifted or any(shift in self.held for shift in _SHIFTS):
             return ()
         return (SHIFT_L,)
 
     def _tap(self, keysym: Keysym) -> None:
         self._connection.send(render_key(keysym, down=True) + render_key(keysym, down=False))
-
-    def _up(self, keysym: Keysym) -> bytes:
-        self._held.pop(keysym, None)
-        return render_key(keysym, down=False)
 
 
 def find_untypable(text: str) -> int | None:

@@ -7,7 +7,8 @@ offered something give no such proof, and the result says so.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from computer.display import Typed, Way
@@ -46,6 +47,8 @@ class Paste:
         self._cut_text = ""
         self._received: list[str | None] = []
         self._requests = 0
+        self._saved: str | None = None
+        self._is_saving = False
         connection.listeners.append(self.note)
 
     @property
@@ -74,16 +77,51 @@ class Paste:
         Raises:
             InvalidAction: the server has no clipboard, the text is too long for it, or nobody took it.
         """
+        with self.restoring():
+            return Typed(way=Way.PASTE, warning=self.insert(text))
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Put back at the end of a block what was on the clipboard before its first ``insert``."""
+        self._saved, self._is_saving = None, True
+        try:
+            yield
+        finally:
+            self._restore()
+
+    def insert(self, text: str, *, offset: int = 0) -> str | None:
+        """
+        Insert *text*, within ``restoring``; returns a warning.
+
+        Args:
+            text: of any characters.
+            offset: where it begins in the whole text, for the error.
+
+        Raises:
+            InvalidAction: the server has no clipboard, the text is too long for it, or nobody took it.
+        """
         if not self.can_unicode:
-            msg = f"character 0 of the text was not delivered: {NO_CLIPBOARD}"
+            msg = f"character {offset} of the text was not delivered: {NO_CLIPBOARD}"
             raise InvalidAction(msg)
         _check_length(text)
-        saved = self._read()
-        try:
-            return self._insert(text)
-        finally:
-            if saved is not None:
-                self.write(saved)
+        if self._is_saving:
+            self._saved, self._is_saving = self._read(), False
+        self._requests = 0
+        self._ours = text
+        self._clipboard.offer()
+        self._connection.sync()
+        is_eager = self._pump_until(lambda: self._requests > 0, EAGER_S)
+        self._keyboard.tap_paste()
+        self._connection.sync()
+        if not is_eager and not self._pump_until(lambda: self._requests > 0, TAKE_LIMIT_S):
+            # Should it ask late, it must not get what was meant for another moment.
+            self.write("")
+            msg = (
+                f"the focused window did not take the paste; character {offset} of the text was not delivered"
+            )
+            raise InvalidAction(msg)
+        self._wait_quiet()
+        return UNCONFIRMED if is_eager else None
 
     def write(self, text: str) -> None:
         """
@@ -133,21 +171,9 @@ class Paste:
         self._pump_until(lambda: bool(self._received), READ_LIMIT_S)
         return self._received[-1] if self._received else None
 
-    def _insert(self, text: str) -> Typed:
-        self._requests = 0
-        self._ours = text
-        self._clipboard.offer()
-        self._connection.sync()
-        is_eager = self._pump_until(lambda: self._requests > 0, EAGER_S)
-        self._keyboard.tap_paste()
-        self._connection.sync()
-        if not is_eager and not self._pump_until(lambda: self._requests > 0, TAKE_LIMIT_S):
-            # Should it ask late, it must not get what was meant for another moment.
-            self.write("")
-            msg = "the focused window did not take the paste; character 0 of the text was not delivered"
-            raise InvalidAction(msg)
-        self._wait_quiet()
-        return Typed(way=Way.PASTE, warning=UNCONFIRMED if is_eager else None)
+    def _restore(self) -> None:
+        if self._saved is not None:
+            self.write(self._saved)
 
     def _wait_quiet(self) -> None:
         """Wait until nobody asks any more: applications ask several times for one paste."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from computer.display.vnc.connection import RfbConnection
 from computer.errors import CaptureTimeout
 from computer.geometry import Point, Rect, Size, add_box
-from computer.pixels import Cursor, Framebuffer, blend_cursor
+from computer.pixels import Cursor, Framebuffer, blend_cursor, crop
 from computer.rfb import Event, FenceReply, Resized, Updated
 from computer.rfb.messages import render_update_request
 from computer.wire import MAX_CHANGED_BOXES
@@ -57,6 +57,11 @@ class Screen:
             blend_cursor(frame, Cursor(pixels=cursor.pixels, origin=Point(x=x, y=y)))
         self._shown = self._state()
         return frame
+
+    def read(self, region: Rect) -> Framebuffer:
+        """Copy of *region*, without the pointer unless the server draws it."""
+        self.refresh()
+        return crop(self._client.framebuffer, region)
 
     def is_unchanged(self) -> bool:
         """Whether nothing has changed since ``capture``; never known without fences."""

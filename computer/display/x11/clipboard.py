@@ -19,7 +19,15 @@ from typing import Any, TypeVar
 from Xlib import Xatom
 
 from computer.display.x11.connection import connect, disconnect, shut_down, translate_errors
-from computer.display.x11.selection import TEXT_TARGETS, Atom, Content, Delivery, Selections, text_content
+from computer.display.x11.selection import (
+    TEXT_TARGETS,
+    Atom,
+    Content,
+    Data,
+    Delivery,
+    Selections,
+    text_content,
+)
 from computer.errors import ComputerError, DisplayClosed, DisplayLost, InvalidAction
 from computer.wire import MAX_CLIPBOARD_CHARACTERS
 
@@ -79,6 +87,15 @@ class Clipboard:
         """Own the clipboard with *text*."""
         self._do(lambda: self._own(CLIPBOARD, text))
 
+    def adopt_text(self, max_bytes: int) -> int:
+        """
+        Own a long text that another program has on the clipboard, in every form that it has.
+
+        Xvnc reads for its viewers, but nothing that comes in pieces; from us it gets a text whole.
+        Returns the bytes of a text that is longer than *max_bytes* and so stays where it is; else 0.
+        """
+        return self._do(lambda: self._adopt_text(max_bytes))
+
     def client_of(self, window: int) -> int:
         """Which client made *window*."""
         return self._selections.client_of(window)
@@ -130,6 +147,22 @@ class Clipboard:
                 return _check_length(bytes(data.value).decode(charset, errors="replace"))
         msg = "the clipboard holds no text, or the program that owns it does not answer"
         raise InvalidAction(msg)
+
+    def _adopt_text(self, max_bytes: int) -> int:
+        selections, selection = self._selections, self._names[CLIPBOARD]
+        target = selections.atom(TEXT_TARGETS[0])
+        owned = selections.owned(selection)
+        if owned is not None:
+            return _excess(owned.get(target), max_bytes)
+        if not selections.client_of(selections.owner(selection)):
+            return 0
+        text = selections.read(selection, target, READ_LIMIT_S)
+        if (excess := _excess(text, max_bytes)) or not selections.came_in_pieces:
+            return excess
+        content = selections.read_all(selection, READ_LIMIT_S)
+        if content is not None:
+            selections.own(selection, content)
+        return 0
 
     def _own(self, name: str, text: str) -> None:
         content = text_content(self._selections, text)
@@ -233,6 +266,12 @@ class Clipboard:
     def _fail_jobs(self, error: ComputerError) -> None:
         while not self._jobs.empty():
             self._jobs.get()[1].set_exception(error)
+
+
+def _excess(text: Data | None, max_bytes: int) -> int:
+    """How long *text* is, if it is too long."""
+    length = len(text.value) if text is not None else 0
+    return length if length > max_bytes else 0
 
 
 def _check_length(text: str) -> str:

@@ -6,14 +6,17 @@ the process, which belongs to somebody else; here the cookie is an argument.
 """
 
 import socket
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from Xlib import display as xdisplay
 from Xlib import error as xerror
+from Xlib.protocol import display as xprotocol
 from Xlib.protocol import event as xevent
 from Xlib.support import connect as xconnect
 
@@ -22,25 +25,59 @@ from computer.errors import DisplayLost
 __all__ = ["MIT_COOKIE", "XConnection", "connect", "connected", "disconnect", "shut_down", "translate_errors"]
 
 MIT_COOKIE = b"MIT-MAGIC-COOKIE-1"
-XConnection = xdisplay.Display
-
-_cookies = threading.local()
 
 
-class _OwnTables(xdisplay._BaseDisplay):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Door:
+    """What Xlib's ``connect`` module does, with a cookie that is an argument."""
+
+    cookie: bytes | None
+
+    def get_display(self, name: str) -> Any:  # noqa: ANN401  a tuple of Xlib's
+        return xconnect.get_display(name)
+
+    def get_socket(self, _name: str, _protocol: object, _host: object, number: int) -> socket.socket:
+        """Connect by the file socket only; Xlib's own way leaves a failed socket open."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(f"/tmp/.X11-unix/X{number}")  # noqa: S108  where X servers listen
+        except OSError as exc:
+            connection.close()
+            raise xerror.DisplayConnectionError(f":{number}", str(exc)) from exc
+        return connection
+
+    def get_auth(self, *_: object) -> tuple[bytes, bytes]:
+        return (MIT_COOKIE, self.cookie) if self.cookie else (b"", b"")
+
+
+def _with_names(function: Callable[..., None], module: object, **names: object) -> Callable[..., None]:
     """
-    A connection whose numbers of extensions, events and errors are its own.
+    The same code, which finds *names* where it would find its module's.
 
-    Xlib keeps them for all connections at once, though each server deals them out anew: with
+    Xlib's constructors take no arguments for these, and other users of Xlib in this process must
+    keep theirs.
+    """
+    scope = {**vars(module), **names}
+    code: Any = function
+    return FunctionType(code.__code__, scope, code.__name__, code.__defaults__)
+
+
+class _Core(xdisplay._BaseDisplay):
+    """
+    A connection with its own cookie, and its own numbers of extensions, events and errors.
+
+    Xlib keeps these for all connections at once, though each server deals them out anew: with
     two different servers in one process, requests and events of one are taken for the other's.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, name: str, cookie: bytes | None) -> None:
         self.extension_major_opcodes: dict[str, Any] = {}
         self.error_classes = xerror.xerror_class.copy()
         self.event_classes = xevent.event_class.copy()  # type: ignore[assignment]
+        self.resource_classes = vars(xdisplay)["_resource_baseclasses"].copy()
+        self._atom_cache: dict[str, int] = {}
         try:
-            super().__init__(*args, **kwargs)
+            _with_names(xprotocol.Display.__init__, xprotocol, connect=_Door(cookie=cookie))(self, name)
         except BaseException:
             # Xlib forgets its socket when the server refuses the cookie.
             if (left := getattr(self, "socket", None)) is not None:
@@ -48,20 +85,12 @@ class _OwnTables(xdisplay._BaseDisplay):
             raise
 
 
-def _get_auth(*_: object) -> tuple[bytes, bytes]:
-    cookie: bytes | None = getattr(_cookies, "current", None)
-    return (MIT_COOKIE, cookie) if cookie else (b"", b"")
+class XConnection(xdisplay.Display):
+    """Xlib's display on a connection of our own kind."""
 
-
-def _get_socket(_name: str, _protocol: object, _host: object, number: int) -> socket.socket:
-    """Connect by the file socket only; Xlib's own way leaves a failed socket open."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(f"/tmp/.X11-unix/X{number}")  # noqa: S108  where X servers listen
-    except OSError as exc:
-        connection.close()
-        raise xerror.DisplayConnectionError(f":{number}", str(exc)) from exc
-    return connection
+    def __init__(self, name: str, cookie: bytes | None) -> None:
+        make_core = partial(_Core, cookie=cookie)
+        _with_names(xdisplay.Display.__init__, xdisplay, _BaseDisplay=make_core)(self, name)
 
 
 @contextmanager
@@ -94,18 +123,11 @@ def connect(name: str, cookie: bytes | None, *, authority: Path | None = None) -
     Raises:
         DisplayLost: nobody answers, or the cookie is refused.
     """
-    # Xlib has no arguments for these. Every connection of this project is made here.
-    xconnect.get_auth = _get_auth  # type: ignore[assignment]
-    xconnect.get_socket = _get_socket  # type: ignore[assignment]
-    xdisplay._BaseDisplay = _OwnTables  # type: ignore[misc]
-    _cookies.current = cookie
     try:
         with translate_errors():
-            connection = xdisplay.Display(f"unix/{name}")
+            connection = XConnection(f"unix/{name}", cookie)
     except DisplayLost as exc:
         raise _explain(exc, name, cookie, authority) from exc
-    finally:
-        _cookies.current = None
     # A window may vanish between two requests; Xlib's default is to print that.
     connection.set_error_handler(_ignore)
     return connection

@@ -18,11 +18,12 @@ from computer.display import DisplayInfo, Typed
 from computer.display.x11.authority import read_cookie
 from computer.display.x11.clipboard import Clipboard
 from computer.display.x11.connection import XConnection, connect, disconnect, shut_down, translate_errors
-from computer.display.x11.held import CORE_BUTTONS, read_buttons, read_keys
+from computer.display.x11.held import CORE_BUTTONS, read_buttons, read_held
 from computer.display.x11.keyboard import Keyboard
+from computer.display.x11.properties import Properties
 from computer.display.x11.screen import Screen
 from computer.display.x11.typist import Typist
-from computer.errors import ComputerError, DisplayClosed, DisplayLost, OutOfBounds
+from computer.errors import ComputerError, DisplayClosed, DisplayLost
 from computer.geometry import Point, Rect, Size
 from computer.keys import Chord
 from computer.pixels import Framebuffer
@@ -172,6 +173,16 @@ class X11Display:
         """Ask damage and pointer."""
         return self._screen.is_unchanged()
 
+    @_asks_server
+    def read_pixels(self, region: Rect) -> Framebuffer:
+        """Pixels of the root window."""
+        return self._screen.read(region)
+
+    @_asks_server
+    def active_title(self) -> str | None:
+        """Ask the window manager; "" where there is none."""
+        return Properties(self._connection).active_title()
+
     @_on_server
     def pointer(self) -> Point:
         """Position of the core pointer; proof, too, that the server took what was sent before."""
@@ -180,17 +191,15 @@ class X11Display:
     @_asks_server
     def read_held(self) -> Held:
         """Read the keys and the button mask; buttons above the fifth are in neither."""
-        buttons = (*read_buttons(self._connection), *(b for b in self._buttons if b > CORE_BUTTONS))
-        return Held(keys=read_keys(self._connection), buttons=buttons)
+        held = read_held(self._connection)
+        above = tuple(button for button in self._buttons if button > CORE_BUTTONS)
+        return Held(keys=held.keys, buttons=held.buttons + above)
 
     @_on_server
     def move_pointer(self, point: Point) -> None:
         """Warp by XTEST, so that applications see motion."""
         if not self._screen.size_seen.holds(point):
-            size = self._screen.size()
-            if not size.holds(point):
-                msg = f"({point.x}, {point.y}) is outside the {size} screen"
-                raise OutOfBounds(msg)
+            self._screen.size().check_holds(point)
         self._connection.xtest_fake_input(X.MotionNotify, 0, x=point.x, y=point.y)
         self._connection.flush()
 
@@ -236,6 +245,11 @@ class X11Display:
     def get_clipboard(self) -> str:
         """Ask the owner of CLIPBOARD."""
         return self._get_clipboard().read_text()
+
+    @_on_server
+    def adopt_clipboard(self, max_bytes: int) -> int:
+        """See ``Clipboard.adopt_text``."""
+        return self._get_clipboard().adopt_text(max_bytes)
 
     @_on_server
     def release_all(self) -> None:

@@ -1,49 +1,35 @@
 """What is down on an X server, asked of the server itself."""
 
-from functools import cache
-
-from Xlib import XK, X
+from Xlib import X
 
 from computer.display.x11.connection import XConnection
+from computer.display.x11.questions import ask_keymap, ask_pointer, await_answers
+from computer.keys import Keysym, keysym_name
+from computer.wire import Held
 
-__all__ = ["CORE_BUTTONS", "read_buttons", "read_keys"]
+__all__ = ["CORE_BUTTONS", "read_buttons", "read_held"]
 
 # Buttons that the core protocol's mask tells of.
 CORE_BUTTONS = 5
-_UNICODE = 0x0100_0000
 
 
 def read_buttons(connection: XConnection) -> tuple[int, ...]:
     """Buttons 1 to 5 that are down."""
-    mask = connection.screen().root.query_pointer().mask
+    return _buttons(connection.screen().root.query_pointer().mask)
+
+
+def read_held(connection: XConnection) -> Held:
+    """Buttons 1 to 5 and keys that are down; keys by the name of the keysym on their first level."""
+    pointer, keymap = ask_pointer(connection), ask_keymap(connection)
+    await_answers(pointer, keymap)
+    codes = [index * 8 + bit for index, byte in enumerate(keymap.map) for bit in range(8) if byte >> bit & 1]
+    return Held(keys=tuple(_name(connection, code) for code in codes), buttons=_buttons(pointer.mask))
+
+
+def _buttons(mask: int) -> tuple[int, ...]:
     return tuple(button for button in range(1, CORE_BUTTONS + 1) if mask & (X.Button1Mask << (button - 1)))
-
-
-def read_keys(connection: XConnection) -> tuple[str, ...]:
-    """Keys that are down, by the name of the keysym on their first level."""
-    codes = [
-        index * 8 + bit
-        for index, byte in enumerate(connection.query_keymap())
-        for bit in range(8)
-        if byte >> bit & 1
-    ]
-    return tuple(_name(connection, keycode) for keycode in codes)
 
 
 def _name(connection: XConnection, keycode: int) -> str:
     keysym = connection.get_keyboard_mapping(keycode, 1)[0][0]
-    if keysym in _names():
-        return _names()[keysym]
-    if keysym & _UNICODE:
-        return f"U{keysym & 0xFF_FFFF:04X}"
-    return f"0x{keysym:x}" if keysym else f"keycode {keycode}"
-
-
-@cache
-def _names() -> dict[int, str]:
-    XK.load_keysym_group("xf86")
-    names: dict[int, str] = {}
-    for name in sorted(dir(XK)):
-        if name.startswith("XK_"):
-            names.setdefault(getattr(XK, name), name.removeprefix("XK_"))
-    return names
+    return keysym_name(Keysym(keysym)) if keysym else f"keycode {keycode}"

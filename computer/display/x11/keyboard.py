@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from Xlib import X
 
+from computer.display.held import HeldKeys
 from computer.display.keymap import (
     CAPS_LOCK,
     KEYPAD,
@@ -61,8 +62,7 @@ class Keyboard:
     def __init__(self, connection: XConnection) -> None:
         self._connection = connection
         self._root = connection.screen().root
-        self._held: dict[Keycode, None] = {}
-        self._pressed: dict[Keysym, tuple[Keycode, ...]] = {}
+        self._held: HeldKeys[Keycode] = HeldKeys()
         self._unread = 0
         self._group = 0
         self.pinger = Pinger(connection)
@@ -74,16 +74,15 @@ class Keyboard:
         self._refresh()
         positions = [(keysym, self._place(keysym)) for keysym in chord.keysyms]
         for keysym, position in positions:
-            added = [code for code in (*self._modifiers(position), position.keycode) if self._down(code)]
-            if added:
-                self._pressed[keysym] = tuple(added)
+            for keycode in self._held.press(keysym, (*self._modifiers(position), position.keycode)):
+                self._connection.xtest_fake_input(X.KeyPress, keycode)
         self._connection.sync()
 
     def release(self, chord: Chord) -> None:
         """Release what ``press`` pressed for this chord."""
         for keysym in reversed(chord.keysyms):
-            for keycode in reversed(self._pressed.pop(keysym, ())):
-                self._up(keycode)
+            for keycode in self._held.release(keysym):
+                self._connection.xtest_fake_input(X.KeyRelease, keycode)
         self._connection.sync()
 
     @contextmanager
@@ -97,7 +96,7 @@ class Keyboard:
             InvalidAction: somebody else holds a modifier key that can't be released.
         """
         self._refresh()
-        lifted = [keycode for keycode in self._held if keycode in self.keymap.modifiers]
+        lifted = [keycode for keycode in self._held.down if keycode in self.keymap.modifiers]
         for keycode in reversed(lifted):
             self._connection.xtest_fake_input(X.KeyRelease, keycode)
         caps = self.keymap.find(CAPS_LOCK)
@@ -111,7 +110,7 @@ class Keyboard:
             if has_caps and caps is not None and not self._mask() & X.LockMask:
                 self._tap(caps.keycode)
             for keycode in lifted:
-                if keycode in self._held:
+                if keycode in self._held.down:
                     self._connection.xtest_fake_input(X.KeyPress, keycode)
             self._connection.sync()
 
@@ -145,9 +144,8 @@ class Keyboard:
 
     def release_all(self) -> None:
         """Release every key that was pressed here."""
-        for keycode in reversed(tuple(self._held)):
-            self._up(keycode)
-        self._pressed.clear()
+        for keycode in self._held.release_all():
+            self._connection.xtest_fake_input(X.KeyRelease, keycode)
         self._connection.sync()
 
     def release_leftovers(self) -> None:
@@ -260,17 +258,6 @@ class Keyboard:
 
     def _tap(self, keycode: Keycode) -> None:
         self._connection.xtest_fake_input(X.KeyPress, keycode)
-        self._connection.xtest_fake_input(X.KeyRelease, keycode)
-
-    def _down(self, keycode: Keycode) -> bool:
-        if keycode in self._held:
-            return False
-        self._held[keycode] = None
-        self._connection.xtest_fake_input(X.KeyPress, keycode)
-        return True
-
-    def _up(self, keycode: Keycode) -> None:
-        self._held.pop(keycode, None)
         self._connection.xtest_fake_input(X.KeyRelease, keycode)
 
 

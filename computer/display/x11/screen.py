@@ -6,7 +6,7 @@ and damage. Belongs to the thread of its display.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from Xlib import error as xerror
 from computer.display.shm import ShmCapture, ShmUnavailable
 from computer.display.x11.connection import XConnection, translate_errors
 from computer.display.x11.damage import DamageWatch, PollWatch
+from computer.display.x11.questions import CursorImage, ask_cursor, ask_pointer, ask_size, await_answers
 from computer.errors import CaptureTimeout, DisplayLost
 from computer.geometry import Point, Rect, Size
-from computer.pixels import Cursor, Framebuffer, blend_cursor
+from computer.pixels import Cursor, Framebuffer, blend_cursor, crop
 
 __all__ = ["Screen"]
 
@@ -31,15 +32,13 @@ SELF_TEST_EDGE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pointer:
-    """Where the pointer is, and its picture; the server gives each picture a serial number."""
+class _Sight:
+    """What a picture depends on besides its pixels; the server gives each cursor a serial number."""
 
-    at: Point
+    size: Size
+    pointer: Point
     serial: int = 0
-    cursor: Cursor | None = None
-
-    def is_as(self, other: "_Pointer") -> bool:
-        return (self.at, self.serial) == (other.at, other.serial)
+    cursor: Cursor | None = field(default=None, compare=False)
 
 
 class Screen:
@@ -61,8 +60,7 @@ class Screen:
         self._connection = connection
         self._root = connection.screen().root
         self._name, self._cookie = name, cookie
-        self._captured_pointer: _Pointer | None = None
-        self._captured_size: Size | None = None
+        self._captured: _Sight | None = None
         self.size_seen = self.size()
         _check_format(connection, name)
         self.has_cursor = bool(connection.has_extension("XFIXES"))
@@ -102,21 +100,18 @@ class Screen:
             CaptureTimeout: the screen does not stop changing its size.
         """
         self._watch.begin_picture()
-        frame = self._grab_whole()
-        self._captured_size = Size(width=frame.shape[1], height=frame.shape[0])
-        self._captured_pointer = pointer = self._read_cursor()
-        if pointer.cursor is not None:
-            blend_cursor(frame, pointer.cursor)
+        frame, self._captured = self._grab_whole()
+        if self._captured.cursor is not None:
+            blend_cursor(frame, self._captured.cursor)
         return frame
+
+    def read(self, region: Rect) -> Framebuffer:
+        """Copy of *region*, without the pointer."""
+        return crop(self._grab_whole()[0], region)
 
     def is_unchanged(self) -> bool:
         """Whether the last capture is still true."""
-        return (
-            self._captured_pointer is not None
-            and self._watch.is_unchanged()
-            and self._read_cursor().is_as(self._captured_pointer)
-            and self.size() == self._captured_size
-        )
+        return self._captured is not None and self._watch.is_unchanged() and self._look() == self._captured
 
     def mark(self) -> None:
         """Forget what has changed so far."""
@@ -146,7 +141,7 @@ class Screen:
         if self.has_cursor and self._connection.has_extension("DAMAGE"):
             return DamageWatch(self._name, self._cookie)
         self.warnings.append("the server lacks DAMAGE: changes are found by comparing pictures")
-        return PollWatch(self._grab_whole)
+        return PollWatch(lambda: self._grab_whole()[0])
 
     def _open_shm(self) -> ShmCapture | None:
         try:
@@ -172,14 +167,15 @@ class Screen:
                 return True
         return False
 
-    def _grab_whole(self) -> Framebuffer:
+    def _grab_whole(self) -> tuple[Framebuffer, _Sight]:
         deadline = time.monotonic() + RESIZE_LIMIT_S
         while time.monotonic() < deadline:
-            size = self.size()
+            size = self.size_seen
             frame = self._grab(size)
             # A screen that grew meanwhile gave a part of itself without a word.
-            if frame is not None and self.size() == size:
-                return frame
+            sight = self._look()
+            if frame is not None and sight.size == size:
+                return frame, sight
         msg = "the screen kept changing its size"
         raise CaptureTimeout(msg)
 
@@ -201,16 +197,23 @@ class Screen:
             return None
         return np.frombuffer(bytearray(image.data), np.uint8).reshape(size.height, size.width, 4)
 
-    def _read_cursor(self) -> _Pointer:
-        if not self.has_cursor:
-            return _Pointer(at=self.pointer())
-        image = self._connection.xfixes_get_cursor_image(self._root)
-        at = Point(x=image.x, y=image.y)
-        if not image.width or not image.height:
-            return _Pointer(at=at)
-        pixels = np.array(image.cursor_image, np.uint32).view(np.uint8).reshape(image.height, image.width, 4)
-        cursor = Cursor(pixels=pixels, origin=Point(x=image.x - image.xhot, y=image.y - image.yhot))
-        return _Pointer(at=at, serial=image.cursor_serial, cursor=cursor)
+    def _look(self) -> _Sight:
+        geometry = ask_size(self._connection)
+        cursor = ask_cursor(self._connection) if self.has_cursor else ask_pointer(self._connection)
+        await_answers(geometry, cursor)
+        self.size_seen = Size(width=geometry.width, height=geometry.height)
+        if isinstance(cursor, CursorImage):
+            return _see_cursor(self.size_seen, cursor)
+        return _Sight(size=self.size_seen, pointer=Point(x=cursor.root_x, y=cursor.root_y))
+
+
+def _see_cursor(size: Size, image: CursorImage) -> _Sight:
+    at = Point(x=image.x, y=image.y)
+    if not image.width or not image.height:
+        return _Sight(size=size, pointer=at)
+    pixels = np.frombuffer(image.cursor_image, np.uint8).reshape(image.height, image.width, 4)
+    cursor = Cursor(pixels=pixels, origin=Point(x=image.x - image.xhot, y=image.y - image.yhot))
+    return _Sight(size=size, pointer=at, serial=image.cursor_serial, cursor=cursor)
 
 
 def _check_format(connection: XConnection, name: str) -> None:

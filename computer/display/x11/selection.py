@@ -26,6 +26,8 @@ CHUNK_BYTES = 65_536
 # Bytes read from another owner's clipboard, over all its targets, and the number of those.
 MAX_READ_BYTES = 16 * 1_048_576
 MAX_TARGETS = 32
+# Base of the resource ids of the server's own windows.
+SERVER = 0
 # Transfers going on at a time, and seconds after which one that stands still is forgotten.
 MAX_TRANSFERS = 64
 STALE_S = 10.0
@@ -80,6 +82,7 @@ class Selections:
     Attributes:
         deliveries: what was taken from us, oldest first; whoever counts clears it.
         touched: when somebody last asked us for something, by ``time.monotonic``.
+        came_in_pieces: what was read last was too long for one property.
         longest_gap_s: the most that passed between two questions; whoever counts clears it.
     """
 
@@ -96,6 +99,7 @@ class Selections:
         self.deliveries: list[Delivery] = []
         self.touched = 0.0
         self.longest_gap_s = 0.0
+        self.came_in_pieces = False
         self._hoarders: set[int] = set()
 
     def atom(self, name: str) -> Atom:
@@ -168,7 +172,8 @@ class Selections:
         if answer is None or answer.property == X.NONE:
             return None
         data = self._take_slot()
-        if data is None or data.type != self.atom("INCR"):
+        self.came_in_pieces = data is not None and data.type == self.atom("INCR")
+        if not self.came_in_pieces:
             return data
         return self._read_pieces(deadline)
 
@@ -258,12 +263,22 @@ class Selections:
         transfer = _Transfer(requestor=asked.requestor, property=slot, data=data, delivery=delivery)
         self._transfers[asked.requestor.id, slot] = transfer
         asked.requestor.change_attributes(event_mask=X.PropertyChangeMask)
-        if data.format == 8 and len(data.value) > MAX_DIRECT_BYTES:
+        is_long = data.format == 8 and len(data.value) > MAX_DIRECT_BYTES
+        if is_long and client == SERVER:
+            # Xvnc asks for its viewers, and knows no transfers in pieces; its properties may be of any size.
+            self._write_whole(asked.requestor, slot, data)
+        elif is_long:
             transfer.rest, transfer.is_whole = memoryview(data.value), False
             asked.requestor.change_property(slot, self.atom("INCR"), 32, [len(data.value)])
         else:
             asked.requestor.change_property(slot, data.type, data.format, data.value)
         return True
+
+    def _write_whole(self, requestor: Any, slot: Atom, data: Data) -> None:  # noqa: ANN401
+        for start in range(0, len(data.value), MAX_DIRECT_BYTES):
+            mode = X.PropModeAppend if start else X.PropModeReplace
+            piece = bytes(data.value[start : start + MAX_DIRECT_BYTES])
+            requestor.change_property(slot, data.type, 8, piece, mode)
 
     def _advance(self, window: int, slot: Atom) -> None:
         """The requestor has read what it was given last: give it the next piece, or be done."""

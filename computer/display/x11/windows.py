@@ -21,16 +21,12 @@ from Xlib import error as xerror
 from Xlib.protocol import event
 
 from computer.display.x11.connection import XConnection, connect, disconnect, shut_down, translate_errors
+from computer.display.x11.properties import MAX_WINDOWS, Properties
 from computer.errors import InvalidAction, NotConfirmed, WindowNotFound
 from computer.wire import WindowInfo, WindowReport, WireBox
 
-__all__ = ["MAX_WINDOWS", "WindowDesk"]
+__all__ = ["WindowDesk"]
 
-# Windows listed; more are left out.
-MAX_WINDOWS = 500
-# Characters of a title or a class, and 32-bit words of a property, that are read.
-MAX_TEXT = 1_000
-MAX_WORDS = 1_024
 # Seconds in which a request must show its effect, and between two looks.
 CONFIRM_S = 1.0
 POLL_S = 0.005
@@ -46,7 +42,6 @@ _HAS_SIZE = 0b1100 << 8
 # Ancestors walked from the focus; deeper nesting is a loop.
 _MAX_DEPTH = 32
 _ICONIC = 3
-_ESCAPE = "\x1b"
 
 Box = tuple[int, int, int, int]
 
@@ -64,7 +59,7 @@ class WindowDesk:
     ) -> None:
         self._clock = clock
         self._connection: XConnection = connect(name, cookie)
-        self._atoms: dict[str, int] = {}
+        self._reads = Properties(self._connection)
         self._root = self._connection.screen().root
 
     def close(self) -> None:
@@ -78,10 +73,10 @@ class WindowDesk:
     def windows(self) -> tuple[WindowInfo, ...]:
         """All windows that the manager lists, oldest first; none where no manager runs."""
         with translate_errors():
-            if not self._has_manager():
+            if not self._reads.has_manager():
                 return ()
-            active = self._active_id()
-            found = (self._describe(number, active) for number in self._listed())
+            active = self._reads.active_id()
+            found = (self._describe(number, active) for number in self._reads.listed())
             return tuple(window for window in found if window is not None)
 
     def active(self) -> WindowInfo | None:
@@ -91,7 +86,7 @@ class WindowDesk:
     def top_levels(self) -> tuple[WindowInfo, ...]:
         """Windows of the manager, or, where none runs, whatever applications show on the root."""
         with translate_errors():
-            if self._has_manager():
+            if self._reads.has_manager():
                 return self.windows()
             children = [child for child in self._root.query_tree().children if _is_shown(child)]
             found = (self._describe(child.id, None) for child in children[:MAX_WINDOWS])
@@ -106,7 +101,8 @@ class WindowDesk:
             NotConfirmed: it did not become the active window.
         """
         with self._using(number):
-            self._send(number, "_NET_ACTIVE_WINDOW", SOURCE_PAGER, X.CurrentTime, self._active_id() or 0)
+            active = self._reads.active_id() or 0
+            self._send(number, "_NET_ACTIVE_WINDOW", SOURCE_PAGER, X.CurrentTime, active)
             window = self._wait(number, lambda found: found.active and not found.minimized)
             if window is None:
                 msg = f"window {number} did not get the focus within {CONFIRM_S:g} s"
@@ -125,7 +121,16 @@ class WindowDesk:
             NotConfirmed: the window did not move at all.
         """
         _check_range(-MAX_COORDINATE, x, y)
-        return self._place(number, _HAS_PLACE, (x, y, 0, 0), lambda box: box[:2] == (x, y))
+        with self._using(number):
+            before = self._require(number)
+            if before.bounds[:2] == (x, y):
+                return WindowReport(window=before)
+            self._ask_place(number, _HAS_PLACE, (x, y, 0, 0))
+            box = self._wait_moved(number, before)
+            if box[:2] not in {(x, y), before.bounds[:2]}:
+                # Managers count a border that the program once asked for (xterm's) as its own pixels.
+                self._ask_place(number, _HAS_PLACE, (2 * x - box[0], 2 * y - box[1], 0, 0))
+            return self._confirm_place(number, before, lambda box: box[:2] == (x, y))
 
     def resize(self, number: int, width: int, height: int) -> WindowReport:
         """
@@ -136,8 +141,10 @@ class WindowDesk:
             NotConfirmed: the size did not change at all.
         """
         _check_range(1, width, height)
-        wanted = (width, height)
-        return self._place(number, _HAS_SIZE, (0, 0, width, height), lambda box: _size(box) == wanted)
+        with self._using(number):
+            before = self._require(number)
+            self._ask_place(number, _HAS_SIZE, (0, 0, width, height))
+            return self._confirm_place(number, before, lambda box: _size(box) == (width, height))
 
     def close_window(self, number: int, *, force: bool = False, wait_s: float = CONFIRM_S) -> None:
         """
@@ -160,20 +167,27 @@ class WindowDesk:
             msg = f"window {number} was asked to close and is still there after {wait_s:g} s"
             raise NotConfirmed(msg)
 
-    def _place(self, number: int, flags: int, box: Box, is_done: Callable[[WireBox], bool]) -> WindowReport:
-        with self._using(number):
-            before = self._require(number)
-            words = (GRAVITY_STATIC | flags | SOURCE_PAGER << 12, *(part & 0xFFFF_FFFF for part in box))
-            self._send(number, "_NET_MOVERESIZE_WINDOW", *words)
-            if (window := self._wait(number, lambda found: is_done(found.bounds))) is not None:
-                return WindowReport(window=window)
-            after = self._require(number)
-            if after.bounds == before.bounds:
-                msg = f"window {number} stayed as it is, {_render(after.bounds)}"
-                raise NotConfirmed(msg)
-            return WindowReport(
-                window=after, warning=f"it came out otherwise than asked: {_render(after.bounds)}"
-            )
+    def _ask_place(self, number: int, flags: int, box: Box) -> None:
+        words = (GRAVITY_STATIC | flags | SOURCE_PAGER << 12, *(part & 0xFFFF_FFFF for part in box))
+        self._send(number, "_NET_MOVERESIZE_WINDOW", *words)
+
+    def _wait_moved(self, number: int, before: WindowInfo) -> Box:
+        """Where the window is once it has left its place, or the same place when it stays."""
+        moved = self._wait(number, lambda found: found.bounds != before.bounds)
+        return before.bounds if moved is None else moved.bounds
+
+    def _confirm_place(
+        self, number: int, before: WindowInfo, is_done: Callable[[WireBox], bool]
+    ) -> WindowReport:
+        if (window := self._wait(number, lambda found: is_done(found.bounds))) is not None:
+            return WindowReport(window=window)
+        after = self._require(number)
+        if after.bounds == before.bounds:
+            msg = f"window {number} stayed as it is, {_render(after.bounds)}"
+            raise NotConfirmed(msg)
+        return WindowReport(
+            window=after, warning=f"it came out otherwise than asked: {_render(after.bounds)}"
+        )
 
     @contextmanager
     def _using(self, number: int) -> Iterator[None]:
@@ -186,7 +200,8 @@ class WindowDesk:
             raise _not_found(number) from exc
 
     def _require(self, number: int) -> WindowInfo:
-        found = self._describe(number, self._active_id()) if number in self._listed() else None
+        is_listed = number in self._reads.listed()
+        found = self._describe(number, self._reads.active_id()) if is_listed else None
         if found is None:
             raise _not_found(number)
         return found
@@ -211,7 +226,7 @@ class WindowDesk:
         return True
 
     def _is_gone(self, number: int) -> bool:
-        if number in self._listed():
+        if number in self._reads.listed():
             return False
         try:
             return bool(self._window(number).get_attributes().map_state == X.IsUnmapped)
@@ -232,22 +247,6 @@ class WindowDesk:
                 return False
         return False
 
-    def _has_manager(self) -> bool:
-        """Whether a manager lives: its marks outlast it, except the window that they point to."""
-        check = self._words(self._root, "_NET_SUPPORTING_WM_CHECK")
-        if not check:
-            return False
-        return self._words(self._window(check[0]), "_NET_SUPPORTING_WM_CHECK")[:1] == check[:1]
-
-    def _listed(self) -> tuple[int, ...]:
-        if not self._has_manager():
-            return ()
-        return self._words(self._root, "_NET_CLIENT_LIST")[:MAX_WINDOWS]
-
-    def _active_id(self) -> int | None:
-        words = self._words(self._root, "_NET_ACTIVE_WINDOW")
-        return words[0] if words and words[0] else None
-
     def _describe(self, number: int, active: int | None) -> WindowInfo | None:
         """Describe a window; None when it has gone meanwhile."""
         window = self._window(number)
@@ -257,61 +256,33 @@ class WindowDesk:
         except (xerror.BadWindow, xerror.BadDrawable):
             return None
         box = (origin.x, origin.y, origin.x + geometry.width, origin.y + geometry.height)
-        pids = self._words(window, "_NET_WM_PID")
+        pids = self._reads.words(window, "_NET_WM_PID")
         return WindowInfo(
             id=number,
-            title=self._title(window),
+            title=self._reads.title(window),
             window_class=self._class(window),
             pid=pids[0] if pids else None,
             bounds=box,
-            frame=_grow(box, self._words(window, "_NET_FRAME_EXTENTS")),
+            frame=_grow(box, self._reads.words(window, "_NET_FRAME_EXTENTS")),
             active=number == active,
             minimized=self._is_minimized(window),
         )
 
     def _is_minimized(self, window: Any) -> bool:  # noqa: ANN401  Xlib has no types
-        if self._atom("_NET_WM_STATE_HIDDEN") in self._words(window, "_NET_WM_STATE"):
+        if self._reads.atom("_NET_WM_STATE_HIDDEN") in self._reads.words(window, "_NET_WM_STATE"):
             return True
-        return self._words(window, "WM_STATE")[:1] == (_ICONIC,)
-
-    def _title(self, window: Any) -> str:  # noqa: ANN401
-        if title := self._text(window, "_NET_WM_NAME", "utf-8"):
-            return title
-        # Old clients write other scripts as COMPOUND_TEXT, which the manager has decoded already.
-        title = self._text(window, "WM_NAME", "latin-1")
-        return (self._text(window, "_NET_WM_VISIBLE_NAME", "utf-8") if _ESCAPE in title else "") or title
+        return self._reads.words(window, "WM_STATE")[:1] == (_ICONIC,)
 
     def _class(self, window: Any) -> str:  # noqa: ANN401
-        return self._text(window, "WM_CLASS", "latin-1").rstrip("\0").rpartition("\0")[2]
-
-    def _text(self, window: Any, name: str, charset: str) -> str:  # noqa: ANN401
-        value = self._property(window, name, MAX_TEXT)
-        if not isinstance(value, bytes):
-            return ""
-        return value.decode(charset, "replace")[:MAX_TEXT]
-
-    def _words(self, window: Any, name: str) -> tuple[int, ...]:  # noqa: ANN401
-        value = self._property(window, name, MAX_WORDS)
-        return () if value is None or isinstance(value, (bytes, str)) else tuple(value)
-
-    def _property(self, window: Any, name: str, words: int) -> Any:  # noqa: ANN401
-        try:
-            found = window.get_property(self._atom(name), X.AnyPropertyType, 0, words)
-        except (xerror.BadWindow, xerror.BadDrawable):
-            return None
-        return found.value if found is not None else None
+        return self._reads.text(window, "WM_CLASS", "latin-1").rstrip("\0").rpartition("\0")[2]
 
     def _window(self, number: int) -> Any:  # noqa: ANN401
         return self._connection.create_resource_object("window", number)
 
-    def _atom(self, name: str) -> int:
-        if name not in self._atoms:
-            self._atoms[name] = self._connection.intern_atom(name)
-        return self._atoms[name]
-
     def _send(self, number: int, kind: str, *words: int) -> None:
         data = (32, [*words, *(0,) * (5 - len(words))])
-        message = event.ClientMessage(window=self._window(number), client_type=self._atom(kind), data=data)
+        window, atom = self._window(number), self._reads.atom(kind)
+        message = event.ClientMessage(window=window, client_type=atom, data=data)
         self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
         self._connection.sync()
 

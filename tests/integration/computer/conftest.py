@@ -2,13 +2,19 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from computer.display.x11 import connect
+from computer.display.x11.connection import disconnect
 from computer.session import DesktopSession, SessionSettings
+from computer.wire import ComputerCall
+from tests.integration.computer import event_log
+from tests.integration.computer.event_log import EventLog
 
 
 @pytest.fixture
@@ -32,3 +38,20 @@ async def session(runtime_dir: Path, environment: dict[str, str]) -> AsyncIterat
     session = DesktopSession(settings, base_environment=environment)
     yield session
     await session.stop()
+
+
+@pytest.fixture
+async def log(session: DesktopSession, runtime_dir: Path) -> AsyncIterator[EventLog]:
+    """A window that covers the screen, takes all input and logs it; the pointer is in the middle."""
+    await session.ensure_running()
+    assert session._live is not None
+    path = runtime_dir / "events.jsonl"
+    await session.open([sys.executable, event_log.__file__, str(path)])
+    probe = connect(session._live.desktop.display, session._live.desktop.cookie)
+    log = EventLog(path, probe)
+    await log.ready()
+    to_the_middle = {"action": "mouse_move", "coordinate": [640, 400]}
+    await session.perform(ComputerCall.model_validate({"actions": [to_the_middle], "screenshot": False}))
+    await log.take()
+    yield log
+    disconnect(probe)

@@ -47,11 +47,12 @@ class EventLog:
     The test's side: what the window has received.
 
     Attributes:
+        path: what the window writes.
         connection: the test's own, independent of the code under test.
     """
 
     def __init__(self, path: Path, connection: display.Display) -> None:
-        self._path = path
+        self.path = path
         self.connection = connection
         self._marks = 0
         self._seen = 0
@@ -77,7 +78,7 @@ class EventLog:
         await self._wait(lambda event: event["type"] == kind, skip=self._seen)
 
     async def _all(self) -> list[Event]:
-        text = await asyncio.to_thread(self._path.read_text) if self._path.exists() else ""
+        text = await asyncio.to_thread(self.path.read_text) if self.path.exists() else ""
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
     async def _wait(self, is_it: Callable[[Event], bool], *, skip: int = 0) -> list[Event]:

@@ -5,21 +5,23 @@ import io
 import time
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 from Xlib import X
 
 from computer.display import Patience
 from computer.display.rest import wait_settled
+from computer.display.shm import MAX_SEGMENTS
 from computer.display.x11 import X11Display, connect
 from computer.driver import BLANK
 from computer.geometry import Point
 from computer.session import DesktopSession
-from computer.session.session import _Live
+from computer.session.supervisor import Live
 from computer.wire import ComputerCall
 
 
-def _live(session: DesktopSession) -> _Live:
+def _live(session: DesktopSession) -> Live:
     assert session._live is not None
     return session._live
 
@@ -59,6 +61,29 @@ async def test_screenshot_shows_what_another_client_drew(session: DesktopSession
     assert (pixels[30:80, 20:60] == (0xFF, 0x80, 0x01)).all()
     assert tuple(pixels[29, 20]) == (0x2E, 0x34, 0x40)
     assert shot.native_size == (1280, 800)
+
+
+async def test_a_picture_stays_as_it_was_while_others_are_taken(session: DesktopSession) -> None:
+    """Ours: the server writes into memory that nobody looks at, however many pictures are kept."""
+    display = await _open(session)
+    desktop = _live(session).desktop
+    painter = connect(desktop.display, desktop.cookie)
+    root = painter.screen().root
+    descriptors = psutil.Process().num_fds()
+    kept = []
+    for number in range(MAX_SEGMENTS * 3):
+        context = root.create_gc(foreground=number, subwindow_mode=X.IncludeInferiors)
+        root.fill_rectangle(context, 0, 0, 8, 8)
+        painter.sync()
+        frame = display.capture()
+        kept.append(frame[:8, :8] if number % 2 else frame)
+    seen = [int(frame[4, 4, 0]) for frame in kept]
+    del kept, frame
+    display.close()
+    painter.close()
+
+    assert seen == list(range(MAX_SEGMENTS * 3))
+    assert psutil.Process().num_fds() < descriptors
 
 
 @pytest.mark.parametrize("use_shm", [True, False])

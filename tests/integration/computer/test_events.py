@@ -2,36 +2,15 @@
 
 import asyncio
 import itertools
-import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
+import struct
 
 import pytest
 
-from computer.display.x11 import connect
-from computer.display.x11.connection import disconnect
 from computer.session import DesktopSession
 from computer.wire import ComputerCall, ComputerResult
-from tests.integration.computer import event_log
 from tests.integration.computer.event_log import Event, EventLog
 
 EDGES = [(0, 0), (0, 400), (400, 0), (1279, 0), (0, 799), (1279, 799)]
-
-
-@pytest.fixture
-async def log(session: DesktopSession, runtime_dir: Path) -> AsyncIterator[EventLog]:
-    """A window over the whole screen that logs."""
-    await session.ensure_running()
-    assert session._live is not None
-    path = runtime_dir / "events.jsonl"
-    await session.open([sys.executable, event_log.__file__, str(path)])
-    probe = connect(session._live.desktop.display, session._live.desktop.cookie)
-    log = EventLog(path, probe)
-    await log.ready()
-    await _perform(session, {"action": "mouse_move", "coordinate": [640, 400]})
-    await log.take()
-    yield log
-    disconnect(probe)
 
 
 async def _perform(session: DesktopSession, *actions: dict[str, object], **fields: object) -> ComputerResult:
@@ -69,6 +48,33 @@ async def test_clicks_are_counted_and_quick(
     assert _short(_no_motion(events)) == [("press", button), ("release", button)] * times
     assert {(event["x"], event["y"]) for event in events} == {(33, 44)}
     assert events[-1]["time"] - events[0]["time"] < 200
+
+
+async def test_viewer_that_never_reads_delays_nobody(session: DesktopSession, log: EventLog) -> None:
+    """
+    BUGS 57: one viewer is stuck while the clipboard goes to all of them.
+
+    Steps: a viewer of the old kind, which is sent every text whole, asks for the screen and reads no
+    more; then texts and clicks.
+    """
+    reader, writer = await session.connect_rfb()
+    await reader.readexactly(12)
+    writer.write(b"RFB 003.008\n")
+    await reader.readexactly((await reader.readexactly(1))[0])
+    writer.write(b"\x01")
+    await reader.readexactly(4)
+    writer.write(b"\x01")
+    await reader.readexactly(24)
+    assert isinstance(writer.transport, asyncio.ReadTransport)
+    writer.transport.pause_reading()
+    for number in range(20):
+        writer.write(struct.pack(">BBHHHH", 3, 0, 0, 0, 1280, 800))
+        text = {"action": "set_clipboard", "text": f"{number} " * 60_000}
+        await _perform(session, text, {"action": "left_click", "coordinate": [number, 44]})
+    presses = [event["x"] for event in await log.take() if event["type"] == "press"]
+    writer.close()
+
+    assert presses == list(range(20))
 
 
 @pytest.mark.parametrize("place", EDGES)

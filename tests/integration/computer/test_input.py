@@ -10,7 +10,7 @@ from Xlib import X
 from computer.display.x11 import X11Display, connect
 from computer.display.x11.connection import disconnect
 from computer.session import DesktopSession
-from computer.session.session import _Live
+from computer.session.supervisor import Live
 from computer.wire import ComputerCall, ComputerResult
 
 # Seconds. Generous: other tests share the machine.
@@ -21,7 +21,7 @@ def _call(*actions: dict[str, object], **fields: object) -> ComputerCall:
     return ComputerCall.model_validate({"actions": actions, **fields})
 
 
-def _live(session: DesktopSession) -> _Live:
+def _live(session: DesktopSession) -> Live:
     assert session._live is not None
     return session._live
 

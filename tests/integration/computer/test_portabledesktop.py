@@ -22,8 +22,8 @@ LIMIT_S = 40
 def command(tmp_path: Path) -> str:
     """An executable that behaves like portabledesktop."""
     script = tmp_path / "portabledesktop"
-    fake = Path(__file__).with_name("fake_portabledesktop.py")
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
+    stand_in = Path(__file__).parents[2] / "portabledesktop.py"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} {stand_in} "$@"\n')
     script.chmod(0o755)
     return str(script)
 
@@ -108,7 +108,7 @@ async def test_failure_tells_what_the_command_said(
     runtime_dir: Path, command: str, environment: dict[str, str]
 ) -> None:
     """Ours: its own words are in the error."""
-    session = _session(runtime_dir, command, environment | {"FAKE_FAILS": "1"})
+    session = _session(runtime_dir, command, environment | {"STAND_IN_FAILS": "1"})
 
     with pytest.raises(StartFailed, match="the runtime is broken"):
         await session.ensure_running()

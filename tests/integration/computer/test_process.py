@@ -78,7 +78,7 @@ async def test_program_that_cannot_run_is_refused(environment: dict[str, str], a
         Child(argv, environment=environment)
 
 
-async def test_missing_directory_is_told(environment: dict[str, str]) -> None:
+async def test_missing_directory_is_told(environment: dict[str, str], tmp_path: Path) -> None:
     """Ours: a working directory that is not there."""
     with pytest.raises(StartFailed, match="can't be started"):
-        Child(["true"], environment=environment, cwd="/nonexistent")
+        Child(["true"], environment=environment, cwd=str(tmp_path / "missing"))

@@ -1,177 +1,227 @@
 """
 Thousands of random actions with random cancels and disconnects leave nothing behind.
 
-``RANDOM_ACTIONS`` in the environment says how many (500 otherwise), ``RANDOM_SEED`` with which seed.
+``AGENTD_RANDOM_ACTIONS`` in the environment says how many (500 otherwise).
 """
 
 import asyncio
 import gc
 import os
-import random
 import socket
-import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from Xlib import display as xdisplay
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from computer.display.x11 import X11Display, connect
-from computer.display.x11.connection import disconnect
+from computer.display.shm import MAX_SEGMENTS
+from computer.display.x11 import X11Display
 from computer.driver import ComputerDriver
 from computer.errors import ComputerError
 from computer.session import DesktopSession
 from computer.settling import SettleSettings
 from computer.wire import ComputerCall
-from tests.integration.computer import event_log
 from tests.integration.computer.event_log import EventLog
 
-ACTIONS = int(os.environ.get("RANDOM_ACTIONS", "500"))
-SEED = int(os.environ.get("RANDOM_SEED", "20"))
+ACTIONS = int(os.environ.get("AGENTD_RANDOM_ACTIONS", "500"))
+# Actions after which every cache is warm.
 WARM_UP = 60
+# Steps of one example, and examples between two looks at the number of actions.
+STEPS, EXAMPLES = 25, 2
 SETTLE = SettleSettings(
     quiet_ms=5, first_change_ms=5, start_first_change_ms=5, between_first_change_ms=5, cap_ms=50
 )
-# Chords that the window manager leaves alone.
-CHORDS = (
-    "a",
-    "Z",
-    "ctrl+shift+b",
-    "shift",
-    "alt",
-    "Return",
-    "F5",
-    "ctrl",
-    "é",
-    "nosuchkey",
-    "plus",
-    "Caps_Lock",
-)
-BUTTONS = ("left", "middle", "right", "back", "forward")
-CLICKS = ("left_click", "right_click", "middle_click", "back_click", "double_click", "triple_click")
 # Bytes that the process may grow by, whatever the number of actions: caches, arenas.
 GROWTH_BYTES = 40_000_000
+# Seconds for one step; generous, since others share the machine.
+LIMIT_S = 60
+
+# Chords that the window manager leaves alone, and one that does not exist.
+CHORDS = st.sampled_from(
+    ["a", "Z", "ctrl+shift+b", "shift", "alt", "Return", "F5", "ctrl", "é", "nosuchkey", "plus", "Caps_Lock"]
+)
+BUTTONS = st.sampled_from(["left", "middle", "right", "back", "forward"])
+CLICKS = st.sampled_from(
+    ["left_click", "right_click", "middle_click", "back_click", "double_click", "triple_click"]
+)
+TEXTS = st.sampled_from(["Hello_World-42 (a>b)", "line\nline\t", "naïve Größe", "x" * 450])
+MISHAPS = st.sampled_from([*["none"] * 18, "cut", "begin anew"])
+# A little beyond every edge, too.
+PLACES = st.tuples(st.integers(-2, 1_289), st.integers(-2, 805))
 
 
-class Chaos:
-    """A driver on a display, and a generator that mistreats it."""
+def _an(action: str | st.SearchStrategy[str], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    names = st.just(action) if isinstance(action, str) else action
+    return st.fixed_dictionaries({"action": names, **fields})
 
-    def __init__(self, name: str, cookie: bytes | None) -> None:
-        self._name, self._cookie = name, cookie
-        self._random = random.Random(SEED)  # noqa: S311  reproducible
+
+A_CALL = st.lists(
+    st.one_of(
+        _an("mouse_move", coordinate=PLACES),
+        _an(CLICKS, coordinate=PLACES, modifiers=st.sampled_from([None, "ctrl+shift"])),
+        _an(st.sampled_from(["button_down", "button_up"]), button=BUTTONS),
+        _an(st.sampled_from(["left_mouse_down", "left_mouse_up"]), coordinate=PLACES),
+        _an("drag", path=st.lists(PLACES, min_size=3, max_size=3), button=BUTTONS),
+        _an(
+            "scroll", scroll_direction=st.sampled_from(["up", "left"]), scroll_amount=st.sampled_from([0, 9])
+        ),
+        _an("key", text=CHORDS),
+        _an(st.sampled_from(["key_down", "key_up"]), text=CHORDS),
+        _an("hold_key", text=CHORDS, duration_ms=st.integers(0, 30)),
+        _an("type", text=TEXTS),
+        _an("wait_settled", quiet_ms=st.just(10), timeout_ms=st.just(30)),
+        _an("zoom", region=st.just((0, 0, 200, 100))),
+        _an("cursor_position"),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+class Counts(NamedTuple):
+    """What must not grow."""
+
+    clients: int
+    descriptors: int
+    threads: int
+
+
+def _count_descriptors() -> int:
+    """All but those of shared pictures: they are a pool that fills as pictures overlap, and is bounded."""
+    targets: list[str] = []
+    for number in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists
+            targets.append(str(number.readlink()))
+    pool = [target for target in targets if target.startswith("/memfd:framebuffer")]
+    assert len(pool) <= 2 * MAX_SEGMENTS  # the session has a driver as well
+    return len(targets) - len(pool)
+
+
+class World:
+    """A driver on a display, the loop it lives in, and an independent connection that looks on."""
+
+    def __init__(self, session: DesktopSession, log: EventLog) -> None:
+        assert session._live is not None
+        self._desktop = session._live.desktop
+        self._loop = asyncio.get_running_loop()
         self._display: X11Display | None = None
+        self.log = log
         self.driver = self._make()
+        self.actions = 0
 
-    def _make(self) -> ComputerDriver:
-        def open_display() -> X11Display:
-            self._display = X11Display(self._name, self._cookie)
-            return self._display
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do *work* in the loop, from the thread of a state machine."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(LIMIT_S)
 
-        return ComputerDriver(open_display, settle=SETTLE)
-
-    async def act(self) -> None:
-        """One call of one to three actions: finished, cancelled, or cut off from the server."""
-        draw = self._random.random()
-        if draw < 0.01:
-            await self.driver.close()
-            self.driver = self._make()
-            await self.driver.open()
-        elif draw < 0.03:
-            self._cut()
-        call = ComputerCall.model_validate(
-            {
-                "actions": [self._action() for _ in range(self._random.choice((1, 1, 1, 2, 3)))],
-                "screenshot": self._random.random() < 0.1,
-            }
-        )
+    async def perform(self, actions: list[dict[str, Any]], screenshot: bool, cancel_s: float | None) -> None:
+        """One call: finished, or cancelled after *cancel_s*."""
+        self.actions += len(actions)
+        call = ComputerCall.model_validate({"actions": actions, "screenshot": screenshot})
         task = asyncio.create_task(self.driver.perform(call))
-        if self._random.random() < 0.25:
-            await asyncio.wait({task}, timeout=self._random.random() * 0.03)
+        if cancel_s is not None:
+            await asyncio.wait({task}, timeout=cancel_s)
             task.cancel()
         await asyncio.wait({task})
         if not task.cancelled() and (error := task.exception()) is not None:
             # A connection that was cut in the middle of a call; the next call opens a new one.
             assert isinstance(error, ComputerError), error
 
-    def _cut(self) -> None:
+    async def cut(self) -> None:
+        """Break the connection without a word."""
         assert self._display is not None
         self._display._connection.display.socket.shutdown(socket.SHUT_RDWR)
 
-    def _place(self) -> list[int]:
-        return [self._random.randrange(-2, 1_290), self._random.randrange(-2, 806)]
+    async def begin_anew(self) -> None:
+        """Close the driver and open another."""
+        await self.driver.close()
+        self.driver = self._make()
+        await self.driver.open()
 
-    def _action(self) -> dict[str, object]:
-        pick, key = self._random.choice, self._random.choice(CHORDS)
-        return pick(
-            (
-                {"action": "mouse_move", "coordinate": self._place()},
-                {
-                    "action": pick(CLICKS),
-                    "coordinate": self._place(),
-                    "modifiers": pick((None, "ctrl+shift")),
-                },
-                {"action": pick(("button_down", "button_up")), "button": pick(BUTTONS)},
-                {"action": pick(("left_mouse_down", "left_mouse_up")), "coordinate": self._place()},
-                {"action": "drag", "path": [self._place() for _ in range(3)], "button": pick(BUTTONS)},
-                {"action": "scroll", "scroll_direction": pick(("up", "left")), "scroll_amount": pick((0, 9))},
-                {"action": "key", "text": key},
-                {"action": pick(("key_down", "key_up")), "text": key},
-                {"action": "hold_key", "text": key, "duration_ms": self._random.randrange(30)},
-                {
-                    "action": "type",
-                    "text": pick(("Hello_World-42 (a>b)", "line\nline\t", "naïve Größe", "x" * 450)),
-                },
-                {"action": "wait_settled", "quiet_ms": 10, "timeout_ms": 30},
-                {"action": "zoom", "region": [0, 0, 200, 100]},
-                {"action": "cursor_position"},
-            )
-        )
+    async def check_nothing_held(self) -> None:
+        """Ask driver and server, after a release."""
+        assert not any((await self.driver.release_all()).model_dump().values())
+        assert self.log.connection.screen().root.query_pointer().mask & 0x1F00 == 0
+        assert not any(self.log.connection.query_keymap())
+
+    async def count(self) -> Counts:
+        """What there is now, with a driver that has just taken a picture."""
+        await self.driver.screenshot()
+        gc.collect()
+        clients = len(self.log.connection.res_query_clients().clients)
+        return Counts(clients, _count_descriptors(), threading.active_count())
+
+    def _make(self) -> ComputerDriver:
+        def open_display() -> X11Display:
+            self._display = X11Display(self._desktop.display, self._desktop.cookie)
+            return self._display
+
+        return ComputerDriver(open_display, settle=SETTLE)
 
 
-@pytest.fixture
-async def log(session: DesktopSession, runtime_dir: Path) -> AsyncIterator[EventLog]:
-    """An independent connection, and a window that takes all input and covers the screen."""
-    await session.ensure_running()
-    assert session._live is not None
-    path = runtime_dir / "events.jsonl"
-    await session.open([sys.executable, event_log.__file__, str(path)])
-    probe = connect(session._live.desktop.display, session._live.desktop.cookie)
-    log = EventLog(path, probe)
-    await log.ready()
-    yield log
-    disconnect(probe)
+class Chaos(RuleBasedStateMachine):
+    """Calls that end, calls that are cancelled, connections that break, drivers that are replaced."""
+
+    world: World
+
+    @rule(actions=A_CALL, screenshot=st.booleans())
+    def perform(self, actions: list[dict[str, Any]], screenshot: bool) -> None:
+        """A call that is left in peace."""
+        self.world.run(self.world.perform(actions, screenshot, None))
+
+    @rule(actions=A_CALL, cancel_s=st.floats(0, 0.03))
+    def cancel(self, actions: list[dict[str, Any]], cancel_s: float) -> None:
+        """A call that is cancelled somewhere."""
+        self.world.run(self.world.perform(actions, False, cancel_s))
+
+    @rule(actions=A_CALL, mishap=MISHAPS)
+    def suffer(self, actions: list[dict[str, Any]], mishap: str) -> None:
+        """A call after the server has hung up, or on a new driver; each costs as much as many calls."""
+        if mishap == "cut":
+            self.world.run(self.world.cut())
+        elif mishap == "begin anew":
+            self.world.run(self.world.begin_anew())
+        self.world.run(self.world.perform(actions, False, None))
+
+    def teardown(self) -> None:
+        """After each example nothing is down."""
+        self.world.run(self.world.check_nothing_held())
 
 
-def _counts(probe: xdisplay.Display) -> tuple[int, int, int]:
-    gc.collect()
-    return len(probe.res_query_clients().clients), psutil.Process().num_fds(), threading.active_count()
+def _run_until(world: World, actions: int) -> None:
+    """Examples until so many actions are done. Without shrinking: what failed is printed as it was."""
+    few = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    while world.actions < actions:
+        run_state_machine_as_test(Chaos, settings=few)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60 + ACTIONS)
+@pytest.mark.timeout(120 + ACTIONS)
 async def test_random_actions_leave_nothing_behind(session: DesktopSession, log: EventLog) -> None:
     """Required: nothing held at the end, no growth in X clients, descriptors, threads or memory."""
-    assert session._live is not None
-    probe = log.connection
-    chaos = Chaos(session._live.desktop.display, session._live.desktop.cookie)
-    await chaos.driver.open()
-    for _ in range(WARM_UP):
-        await chaos.act()
-    await chaos.driver.screenshot()
-    before, memory = _counts(probe), psutil.Process().memory_info().rss
-    for _ in range(ACTIONS - WARM_UP):
-        await chaos.act()
-    await chaos.driver.screenshot()
-    after, growth = _counts(probe), psutil.Process().memory_info().rss - memory
+    world = Chaos.world = World(session, log)
+    await world.driver.open()
+    await asyncio.to_thread(_run_until, world, WARM_UP)
+    before, memory = await world.count(), psutil.Process().memory_info().rss
+    await asyncio.to_thread(_run_until, world, ACTIONS)
+    after, growth = await world.count(), psutil.Process().memory_info().rss - memory
+    await world.driver.close()
 
-    assert not any((await chaos.driver.release_all()).model_dump().values())
-    await chaos.driver.close()
-    assert probe.screen().root.query_pointer().mask & 0x1F00 == 0
-    assert not any(probe.query_keymap())
     last = {event["button"]: event["type"] for event in await log.take() if "button" in event}
     assert set(last.values()) == {"release"}
-    assert before[0] > 3
+    assert world.actions >= ACTIONS
+    assert before.clients > 3
     assert after == before
     assert growth < GROWTH_BYTES

@@ -16,7 +16,7 @@ from Xlib.ext import randr
 from computer.display import Patience
 from computer.display.rest import wait_settled
 from computer.display.x11 import X11Display, connect
-from computer.display.x11.connection import disconnect
+from computer.display.x11.connection import XConnection, disconnect
 from computer.driver import ComputerDriver
 from computer.errors import DisplayLost
 from computer.geometry import Point, Size
@@ -141,6 +141,29 @@ async def test_two_servers_with_different_extensions_do_not_mix(
             assert display.is_unchanged()
         second.close()
     first.close()
+
+
+async def test_plain_xlib_beside_ours_keeps_its_own_cookies(
+    session: DesktopSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Ours: the process may use Xlib for itself; it looks for cookies where X clients do, and we don't."""
+    await session.ensure_running()
+    assert session._live is not None
+    desktop = session._live.desktop
+    ours = X11Display(desktop.display, desktop.cookie)
+    monkeypatch.setenv("XAUTHORITY", session.environment()["XAUTHORITY"])
+    plain = xdisplay.Display(desktop.display)
+    ours.move_pointer(Point(x=17, y=19))
+    ours.pointer()
+    seen = plain.screen().root.query_pointer()
+    plain.close()
+    # A file without our cookie is nothing to us.
+    monkeypatch.setenv("XAUTHORITY", str(tmp_path / "nothing"))
+    again = X11Display(desktop.display, desktop.cookie)
+    again.close()
+    ours.close()
+
+    assert (seen.root_x, seen.root_y) == (17, 19)
 
 
 async def test_server_without_xtest_is_refused(start: Start) -> None:
@@ -281,6 +304,47 @@ async def test_screen_that_grows_and_shrinks_gives_whole_frames(
 
     assert last == (480, 640, 4)
     assert shapes <= {(height, width) for width, height in wanted}
+
+
+def _set_mode(connection: XConnection, width: int, height: int) -> None:
+    """Give the only output a mode that it did not have."""
+    root = connection.screen().root
+    resources = root.xrandr_get_screen_resources()
+    name = f"{width}x{height} made here"
+    timings = (0, width, height, 60 * width * height, width, width, width, 0, height, height, height)
+    mode = root.xrandr_create_mode((*timings, len(name), 0), name).mode
+    output = resources.outputs[0]
+    connection.xrandr_add_output_mode(output, mode)
+    crtc = connection.xrandr_get_output_info(output, 0).crtc
+    connection.xrandr_set_crtc_config(crtc, 0, 0, 0, 0, randr.Rotate_0, [])
+    root.xrandr_set_screen_size(width, height, width // 4, height // 4)
+    connection.xrandr_set_crtc_config(crtc, 0, 0, 0, mode, randr.Rotate_0, [output])
+    connection.sync()
+
+
+async def test_modes_of_any_size_are_followed_and_old_places_refused(session: DesktopSession) -> None:
+    """Required: sizes that no list has; a point that was on the screen is a typed error once it is not."""
+    await session.ensure_running()
+    assert session._live is not None
+    other = connect(session._live.desktop.display, session._live.desktop.cookie)
+    corner = {"action": "left_click", "coordinate": [1000, 700]}
+    seen = []
+    for size in ((1001, 701), (333, 222), (1366, 769)):
+        _set_mode(other, *size)
+        first, result = [
+            await session.perform(ComputerCall.model_validate({"actions": [corner]})) for _ in range(2)
+        ]
+        shot = result.screenshot
+        assert shot is not None
+        seen.append((shot.native_size, shot.model_size, first.error_code, result.error_code, result.pointer))
+    disconnect(other)
+
+    assert [row[:4] for row in seen] == [
+        ((1001, 701), (1001, 701), None, None),
+        ((333, 222), (333, 222), "screen_resized", "out_of_bounds"),
+        ((1366, 769), (1366, 769), "screen_resized", None),
+    ]
+    assert (seen[0][4], seen[2][4]) == ((1000, 700), (1000, 700))
 
 
 async def test_screen_unchanged_is_known_without_a_picture(session: DesktopSession) -> None:

@@ -16,9 +16,10 @@ import pytest
 from PIL import Image
 from Xlib import X
 
-from computer.display import Patience, Way
+from computer.display import Patience, Typed, Way
 from computer.display.rest import wait_settled
 from computer.display.vnc import VncDisplay, connection
+from computer.display.vnc.display import UNSEEN
 from computer.display.x11 import X11Display, connect
 from computer.display.x11.connection import XConnection, disconnect
 from computer.driver import ComputerDriver
@@ -70,12 +71,12 @@ def _until(is_done: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _terminal(server: RfbServer, directory: Path) -> Iterator[Path]:
+def _terminal(server: RfbServer, directory: Path, *options: str) -> Iterator[Path]:
     """An xterm with the pointer's focus that writes what it reads into a file."""
     assert server.display is not None
     ready, out = directory / "ready", directory / "out"
     script = f"stty -echo -icanon min 1; touch {ready}; exec cat > {out}"
-    argv = ["xterm", "-u8", "-geometry", "200x60+0+0", "-e", "sh", "-c", script]
+    argv = ["xterm", "-u8", *options, "-geometry", "200x60+0+0", "-e", "sh", "-c", script]
     environment = {"PATH": os.environ["PATH"], "DISPLAY": server.display, "LANG": "C.UTF-8", "HOME": "/"}
     process = subprocess.Popen(argv, env=environment)
     try:
@@ -86,7 +87,7 @@ def _terminal(server: RfbServer, directory: Path) -> Iterator[Path]:
         process.wait()
 
 
-def _type(display: VncDisplay, text: str, out: Path, *, already: int = 0) -> tuple[str, Way]:
+def _type(display: VncDisplay, text: str, out: Path, *, arriving: str | None = None) -> tuple[str, Way]:
     """Type into the window under the pointer; returns what arrived, and the way."""
     display.move_pointer(Point(x=100, y=100))
     typing = display.type_text(text)
@@ -96,8 +97,8 @@ def _type(display: VncDisplay, text: str, out: Path, *, already: int = 0) -> tup
         except StopIteration as end:
             way: Way = end.value.way
             break
-    _until(lambda: out.stat().st_size >= already + len(text.encode()))
-    return out.read_bytes()[already:].decode(), way
+    _until(lambda: out.stat().st_size >= len((arriving or text).encode()))
+    return out.read_bytes().decode(), way
 
 
 def test_all_of_ascii_arrives_exactly(server: RfbServer, display: VncDisplay, runtime_dir: Path) -> None:
@@ -154,13 +155,41 @@ def test_layout_of_the_server_does_not_change_what_arrives(
 
 
 def test_layout_without_latin_letters_needs_pasting(server: RfbServer, runtime_dir: Path) -> None:
-    """Known gap: RFB does not show the layout, and Xvnc binds missing letters too late."""
+    """Ours: RFB does not show the layout, and Xvnc binds missing letters too late; line ends are keys."""
     assert server.display is not None
     subprocess.run(["setxkbmap", "-display", server.display, "ru"], check=True)
     display = VncDisplay(server.address, types_by_paste=True)
+    text = f"{ASCII}\tж漢\n\nplain\n"
     with _terminal(server, runtime_dir) as out:
-        assert _type(display, f"{ASCII} жук\n", out) == (f"{ASCII} жук\n", Way.PASTE)
+        assert _type(display, text, out) == (text, Way.PASTE)
     display.close()
+
+
+@pytest.mark.parametrize(("knows", "warning"), [(None, UNSEEN), (False, None)])
+def test_layout_that_nobody_vouched_for_is_a_warning(
+    server: RfbServer, knows: bool | None, warning: str | None
+) -> None:
+    """Ours: never ok on faith: keys that a server may lose are told as such, unless the caller knows."""
+    display = VncDisplay(server.address, types_by_paste=knows)
+    display.move_pointer(Point(x=100, y=100))
+    typing = display.type_text("abc")
+    assert next(typing) == 3
+    with pytest.raises(StopIteration) as end:
+        next(typing)
+    display.close()
+
+    assert end.value.value == Typed(way=Way.KEYS, warning=warning)
+
+
+def test_line_ends_and_tabs_are_keys_beside_what_is_pasted(
+    display: VncDisplay, server: RfbServer, client: XConnection, runtime_dir: Path
+) -> None:
+    """Required: newlines as Return and tabs as Tab, in every text; a terminal would hide the difference."""
+    before = client.query_keymap()
+    with _terminal(server, runtime_dir, "-xrm", "*VT100.translations: #override <Key>Return: string(R)"):
+        out = runtime_dir / "out"
+        assert _type(display, "é\tж\n", out, arriving="é\tжR") == ("é\tжR", Way.PASTE)
+    assert client.query_keymap() == before
 
 
 def test_clipboard_goes_both_ways_and_survives_a_paste(
@@ -186,7 +215,8 @@ def test_hundred_thousand_characters_are_pasted_in_pieces(
     server: RfbServer, display: VncDisplay, runtime_dir: Path
 ) -> None:
     """Ours: more than a VNC server's clipboard takes at once."""
-    text = "".join(chr(0x4E00 + number % 5_000) if number % 50 else "\n" for number in range(100_000))
+    text = "".join(chr(0x4E00 + number % 5_000) for number in range(99_997))
+    text = f"{text[:70_000]}\n\t{text[70_000:]}\n"
     with _terminal(server, runtime_dir) as out:
         assert _type(display, text, out)[0] == text
 

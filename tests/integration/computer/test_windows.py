@@ -15,7 +15,7 @@ from computer.session import DesktopSession
 from computer.session.process import Child
 from computer.session.sockets import free_displays
 from computer.session.xvnc import read_greeting
-from computer.wire import WindowInfo
+from computer.wire import ComputerCall, WindowInfo
 
 LIMIT_S = 30
 
@@ -119,6 +119,36 @@ async def test_moved_window_is_where_it_was_put(session: DesktopSession) -> None
     assert frame[0] <= 300
     assert frame[1] < 250
     assert frame[2] >= 500
+
+
+async def test_tripwires_hold_on_a_real_desktop(session: DesktopSession) -> None:
+    """Required: the title of the active window, and a region that a new window covers."""
+    window = await _launch(session, _xterm("first"))
+    await session.move_window(window.id, 10, 40)
+    calls = [
+        {"tripwires": [{"kind": "window_title", "text": "first"}]},
+        {"tripwires": [{"kind": "window_title", "text": "second"}]},
+        {"tripwires": [{"kind": "region_unchanged", "region": [900, 600, 1000, 700]}]},
+        {"tripwires": [{"kind": "region_unchanged", "region": [10, 40, 200, 200]}]},
+    ]
+    actions = [{"action": "type", "text": "echo seen\n"}, {"action": "key", "text": "Return"}]
+    codes = [
+        (await session.perform(ComputerCall.model_validate({"actions": actions, **call}))).error_code
+        for call in calls
+    ]
+
+    assert codes == [None, "tripwire_tripped", None, "tripwire_tripped"]
+
+
+async def test_border_of_a_terminal_does_not_shift_it(session: DesktopSession) -> None:
+    """Ours: xterm asks for a border of one pixel, which the window manager adds to every place."""
+    window = await _launch(session, _xterm("border"))
+    places = [(300, 250), (300, 250), (-20, 90)]
+    reports = [await session.move_window(window.id, *place) for place in places]
+
+    assert [(report.window.bounds[:2], report.warning) for report in reports] == [
+        (place, None) for place in places
+    ]
 
 
 async def test_resized_window_has_the_size_asked_for(session: DesktopSession) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from computer.actions import (
     DRAG_STRIDES,
+    AwaitAnswer,
     Effect,
     KeyDown,
     KeyUp,
+    Listen,
     Look,
     MoveTo,
     PasteCharacters,
@@ -125,8 +127,9 @@ def test_drag_comes_in_parts_over_time() -> None:
     kinds = [type(step) for step in steps[1:]]
     pauses = [index for index, kind in enumerate(kinds) if kind is Pause]
 
-    assert kinds[0] is Press
-    assert kinds[1] is Pause
+    assert kinds[:3] == [Press, Pause, Listen]
+    assert kinds.index(AwaitAnswer) < pauses[1]
+    assert kinds.count(AwaitAnswer) == 1
     assert kinds[-2] is Pause
     assert len(pauses) >= 6
     assert all(MoveTo in kinds[start:end] for start, end in itertools.pairwise(pauses))

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from PIL import Image
@@ -46,6 +46,13 @@ def _call(*actions: dict[str, object], **fields: object) -> ComputerCall:
     return ComputerCall.model_validate({"actions": actions, **fields})
 
 
+async def _until(is_it: Callable[[], bool]) -> None:
+    """Wait for what happens in the display's thread, without keeping it from happening."""
+    async with asyncio.timeout(30):
+        while not is_it():  # noqa: ASYNC110  the display lives in a thread
+            await asyncio.sleep(0.001)
+
+
 def _outputs(result: ComputerResult) -> list[str]:
     return [report.output for report in result.reports]
 
@@ -68,6 +75,116 @@ async def test_actions_run_in_order_with_one_screenshot_at_the_end(
     assert _outputs(result) == ["Left-clicked at (3, 4).", "Typed 5 characters by keys."]
     assert result.error is None
     assert _picture(result.screenshot).size == (400, 200)
+
+
+async def test_place_on_a_screen_that_shrank_during_the_call_is_refused(
+    driver: ComputerDriver, display: FakeDisplay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Required: what was meant for another screen is refused, not clamped and not misread."""
+    monkeypatch.setattr(display, "press_chord", lambda _: display.resize(Size(width=200, height=100)))
+    result = await driver.perform(
+        _call({"action": "key", "text": "a"}, {"action": "left_click", "coordinate": [30, 15]})
+    )
+
+    assert result.error_code == "out_of_bounds"
+    assert "from 400x200 to 200x100" in (result.error or "")
+    assert {event[0] for event in display.events}.isdisjoint({"move", "press"})
+    assert result.screenshot is not None
+    assert result.screenshot.native_size == (200, 100)
+
+
+@pytest.mark.parametrize("is_deaf", [False, True])
+async def test_drag_goes_on_once_the_screen_answers_or_time_is_up(
+    driver: ComputerDriver, display: FakeDisplay, *, is_deaf: bool
+) -> None:
+    """Ours: a late window manager has begun with it; what changed meanwhile is not forgotten."""
+    display.is_deaf = is_deaf
+    result = await driver.perform(
+        _call({"action": "left_click_drag", "start_coordinate": [10, 10], "coordinate": [300, 150]})
+    )
+    kinds = [event[0] for event in display.events]
+
+    assert kinds.index("settle", kinds.index("press")) < kinds.index("release")
+    assert kinds[-2:] == ["release", "settle"]
+    assert (result.reports[0].warning is None) != is_deaf
+
+
+async def test_failure_names_its_action_among_several(driver: ComputerDriver, display: FakeDisplay) -> None:
+    """Required: a batch stops at the first failure and says where."""
+    display.refuse_text = "é"
+    result = await driver.perform(
+        _call({"action": "key", "text": "a"}, {"action": "type", "text": "é"}, {"action": "key", "text": "b"})
+    )
+
+    assert (result.error or "").startswith("action 2 of 3 (type): ")
+    assert len(result.reports) == 1
+
+
+async def test_tripwire_on_the_title_stops_the_rest(
+    driver: ComputerDriver, display: FakeDisplay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Required: another window came up between two actions."""
+    display.title = "notes - Editor"
+    monkeypatch.setattr(display, "press_chord", lambda _: setattr(display, "title", "Really quit?"))
+    result = await driver.perform(
+        _call(
+            {"action": "key", "text": "a"},
+            {"action": "left_click", "coordinate": [3, 4]},
+            tripwires=[{"kind": "window_title", "text": "Editor"}],
+        )
+    )
+
+    assert result.error_code == "tripwire_tripped"
+    assert "action 2 of 2 (left_click): the active window is 'Really quit?'" in (result.error or "")
+    assert [report.action for report in result.reports] == ["key"]
+    assert ("press", 1) not in display.events
+
+
+@pytest.mark.parametrize(("place", "is_tripped"), [((5, 5), False), ((61, 41), True)])
+async def test_tripwire_on_a_region_stops_the_rest(
+    driver: ComputerDriver,
+    display: FakeDisplay,
+    monkeypatch: pytest.MonkeyPatch,
+    place: tuple[int, int],
+    is_tripped: bool,
+) -> None:
+    """Required: a part of the screen that should have stayed as it was; in the model's frame."""
+
+    def paint(_: object) -> None:
+        display.pixels[place[1], place[0]] = 255
+
+    monkeypatch.setattr(display, "press_chord", paint)
+    result = await driver.perform(
+        _call(
+            {"action": "key", "text": "a"},
+            {"action": "left_click", "coordinate": [3, 4]},
+            model_size=[200, 100],
+            tripwires=[{"kind": "region_unchanged", "region": [30, 20, 50, 40]}],
+        )
+    )
+
+    assert (result.error_code == "tripwire_tripped") == is_tripped
+    assert (("press", 1) in display.events) != is_tripped
+
+
+@pytest.mark.parametrize(
+    ("wire", "title", "code"),
+    [
+        ({"kind": "region_unchanged", "region": [0, 0, 401, 10]}, "", "out_of_bounds"),
+        ({"kind": "region_unchanged", "region": [5, 5, 5, 9]}, "", "invalid_action"),
+        ({"kind": "window_title", "text": "x"}, None, "invalid_action"),
+        ({"kind": "window_title", "text": "x"}, "y", "tripwire_tripped"),
+    ],
+)
+async def test_tripwire_that_cannot_hold_lets_nothing_happen(
+    driver: ComputerDriver, display: FakeDisplay, wire: dict[str, object], title: str | None, code: str
+) -> None:
+    """Ours: told before the first action."""
+    display.title = title
+    result = await driver.perform(_call({"action": "key", "text": "a"}, tripwires=[wire]))
+
+    assert result.error_code == code
+    assert [event for event in display.events if event[0].startswith("key")] == []
 
 
 async def test_screenshot_and_sentences_are_in_the_models_frame(
@@ -149,9 +266,7 @@ async def test_cancelled_call_holds_nothing(
         {"action": "left_mouse_down", "coordinate": [0, 0]}, {"action": "key_down", "text": "ctrl"}, action
     )
     task = asyncio.create_task(driver.perform(call))
-    async with asyncio.timeout(30):
-        while len(display.held) < 2:  # noqa: ASYNC110  the display lives in a thread
-            await asyncio.sleep(0)
+    await _until(lambda: len(display.held) == 2)
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -165,11 +280,9 @@ async def test_cancelled_typing_stops_between_two_bursts(
 ) -> None:
     """Ours: long text does not outlive its call."""
     task = asyncio.create_task(driver.perform(_call({"action": "type", "text": "z" * 100_000})))
-    async with asyncio.timeout(30):
-        while len(display.events) < 3:  # noqa: ASYNC110  the display lives in a thread
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait({task})
+    await _until(lambda: len(display.events) >= 3)
+    task.cancel()
+    await asyncio.wait({task})
     typed = len(display.events)
     await driver.screenshot()
 
@@ -283,9 +396,7 @@ async def test_changes_of_a_cancelled_call_are_forgotten(
     task = asyncio.create_task(
         driver.perform(_call({"action": "key", "text": "a"}, {"action": "wait", "duration_ms": 300_000}))
     )
-    async with asyncio.timeout(30):
-        while ("settle", None) not in display.events:  # noqa: ASYNC110  the display lives in a thread
-            await asyncio.sleep(0)
+    await _until(lambda: ("settle", None) in display.events)
     task.cancel()
     await asyncio.wait({task})
 
@@ -353,9 +464,8 @@ async def test_wait_for_rest_can_be_cancelled_and_shares_the_display(
     display.is_restless = True
     wait = _call({"action": "wait_settled", "timeout_ms": 300_000}, screenshot=False)
     task = asyncio.create_task(driver.perform(wait))
+    await _until(lambda: ("settle", None) in display.events)
     async with asyncio.timeout(30):
-        while ("settle", None) not in display.events:  # noqa: ASYNC110  the display lives in a thread
-            await asyncio.sleep(0)
         assert (await driver.screenshot()).model_size == (400, 200)
         task.cancel()
         await asyncio.wait({task})

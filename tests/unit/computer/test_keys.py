@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from computer.errors import InvalidAction, Refused, UnknownKey
-from computer.keys import MAX_CHORD_KEYS, NAMES, character_keysym, parse_chord
+from computer.keys import MAX_CHORD_KEYS, NAMES, Keysym, character_keysym, keysym_name, parse_chord
+from computer.keysyms import KEYSYMS
 
 CTRL, SHIFT, ALT, SUPER = 0xFFE3, 0xFFE1, 0xFFE9, 0xFFEB
 
@@ -300,6 +301,26 @@ def test_every_name_in_the_table_parses_to_its_keysym() -> None:
     assert {name: (keysym,) for name, keysym in NAMES.items()} == {
         name: parse_chord(name).keysyms for name in NAMES
     }
+
+
+@pytest.mark.parametrize(
+    ("keysym", "name"),
+    [
+        (0xFFE1, "Shift_L"), (0xFF0D, "Return"), (0xFF55, "Page_Up"), (0xFFC0, "F3"), (0xFFB7, "KP_7"),
+        (0x61, "a"), (0x41, "A"), (0x2B, "plus"), (0x1008FF14, "XF86AudioPlay"), (0x10006F22, "0x10006f22"),
+        (0x1006F22, "U6F22"), (0x6CA, "Cyrillic_shorti"),
+    ],
+)  # fmt: skip
+def test_keysym_has_a_name(keysym: int, name: str) -> None:
+    """Wire: held keys are told by X's names."""
+    assert keysym_name(Keysym(keysym)) == name
+
+
+def test_every_name_means_its_keysym() -> None:
+    """Ours: what is told to be held can be asked for."""
+    keysyms = {*NAMES.values(), *KEYSYMS.values()}
+
+    assert [code for code in keysyms if parse_chord(keysym_name(Keysym(code))).keysyms != (code,)] == []
 
 
 def test_latin_1_is_its_own_keysym_and_the_rest_is_unicode() -> None:

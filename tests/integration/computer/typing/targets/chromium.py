@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/cleared":
             put("")
         elif self.path == "/clear":
-            end = time.monotonic() + 20
+            end = time.monotonic() + 30
             while time.monotonic() < end:
                 if take_clear():
                     self.answer(b"clear", "text/plain")
