@@ -1,1 +1,1 @@
-"""Hosts MCP servers for the workspace and offers their tools."""
+"""Hosts MCP servers and offers their tools; knows no daemon."""
