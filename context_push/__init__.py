@@ -1,1 +1,1 @@
-"""Resolves, watches and pushes the workspace's context: AGENTS.md, skills, MCP config."""
+"""What instructions and skills a workspace has: found, watched, and pushed to the control plane."""
