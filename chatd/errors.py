@@ -6,13 +6,23 @@ ChatdError
         TransitionNotAllowed
         InvalidState
         QueueFull
+            TooManyRequests
         LeaseLost
+        UsageLimitReached
+        KeyReused
+        LastAdmin
         NotFound
         BadRequest
+            ResultsMismatch
+            TooLarge
         Unauthorised
         Forbidden
+            AdminOnly
+        ControlHeld
+        NotInControl
     Unavailable
         AgentUnavailable
+        NoModel
     PeerError
         ProviderFault
     Misuse
@@ -21,21 +31,31 @@ ChatdError
 from dataclasses import dataclass
 
 __all__ = [
+    "AdminOnly",
     "AgentUnavailable",
     "BadRequest",
     "ChatdError",
+    "ControlHeld",
     "Forbidden",
     "InvalidState",
+    "KeyReused",
+    "LastAdmin",
     "LeaseLost",
     "Misuse",
+    "NoModel",
     "NotFound",
+    "NotInControl",
     "PeerError",
     "ProviderFault",
     "QueueFull",
     "Refused",
+    "ResultsMismatch",
+    "TooLarge",
+    "TooManyRequests",
     "TransitionNotAllowed",
     "Unauthorised",
     "Unavailable",
+    "UsageLimitReached",
 ]
 
 
@@ -92,6 +112,20 @@ class QueueFull(Refused):
     code = "queue_full"
 
 
+@dataclass(eq=False)
+class TooManyRequests(QueueFull):
+    """More requests than the caller may make; another one may come after *retry_after_s*."""
+
+    retry_after_s: float = 1.0
+    code = "too_many_requests"
+
+
+class LastAdmin(Refused):
+    """Nobody could administer the deployment any more."""
+
+    code = "last_admin"
+
+
 class LeaseLost(Refused):
     """Another runner owns the chat, or its history moved on."""
 
@@ -110,6 +144,34 @@ class BadRequest(Refused):
     code = "bad_request"
 
 
+class ResultsMismatch(BadRequest):
+    """The client's results are not those that its calls wait for."""
+
+    code = "results_mismatch"
+
+
+class TooLarge(BadRequest):
+    """More bytes than we take."""
+
+    code = "too_large"
+
+
+@dataclass(eq=False)
+class UsageLimitReached(Refused):
+    """The user's spending limit of this period is used up; amounts in millionths of a dollar."""
+
+    spent_micros: int = 0
+    limit_micros: int = 0
+    resets_at: str = ""
+    code = "usage_limit"
+
+
+class KeyReused(Refused):
+    """An idempotency key that stands for another request."""
+
+    code = "idempotency_key_reused"
+
+
 class Unauthorised(Refused):
     """No valid credential."""
 
@@ -122,10 +184,34 @@ class Forbidden(Refused):
     code = "forbidden"
 
 
+class AdminOnly(Forbidden):
+    """A right of administrators."""
+
+    code = "admin_only"
+
+
+class ControlHeld(Refused):
+    """Another person has control of the desktop."""
+
+    code = "control_held"
+
+
+class NotInControl(Refused):
+    """Somebody who has no control wanted to give it back."""
+
+    code = "not_in_control"
+
+
 class AgentUnavailable(Unavailable):
     """The workspace's daemon is not connected, or did not answer."""
 
     code = "agent_unavailable"
+
+
+class NoModel(Unavailable):
+    """No model could answer."""
+
+    code = "no_model"
 
 
 @dataclass(eq=False)

@@ -1,14 +1,22 @@
 """Provider failures: what they mean, what to tell a person, and how long to wait. Pure."""
 
-from chatd.faults.backoff import MAX_ATTEMPTS, delay_s, effective_delay_s
-from chatd.faults.classify import ReportedError, StreamCut, TransportReset, classify, with_provider
+from chatd.faults.backoff import delay_s, effective_delay_s
+from chatd.faults.classify import (
+    ReportedError,
+    StreamCut,
+    TransportReset,
+    classify,
+    fault_words,
+    is_malformed_fault,
+    is_overflow_fault,
+    with_provider,
+)
 from chatd.faults.detail import diagnostic_text
-from chatd.faults.kinds import FaultKind
 from chatd.faults.messages import make_fault, retry_banner
 from chatd.faults.retry_after import parse_retry_after
+from chatd.wire import FaultKind
 
 __all__ = [
-    "MAX_ATTEMPTS",
     "FaultKind",
     "ReportedError",
     "StreamCut",
@@ -17,6 +25,9 @@ __all__ = [
     "delay_s",
     "diagnostic_text",
     "effective_delay_s",
+    "fault_words",
+    "is_malformed_fault",
+    "is_overflow_fault",
     "make_fault",
     "parse_retry_after",
     "retry_banner",

@@ -1,81 +1,25 @@
-"""
-From a failure to its meaning.
+"""From a failure to its meaning, by the ordered rules."""
 
-``classify`` walks an ordered table; the first rule that holds decides. Order,
-where it matters: 529 is a dedicated saturation signal; an exhausted quota
-explains more than the status it rode on; bad credentials outrank bad
-configuration; configuration outranks transient wrappers, so that "503 invalid
-model" fails at once; disabled providers answer 503, so that rule precedes
-timeouts.
-"""
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from chatd.errors import ProviderFault
 from chatd.faults import messages, signals
-from chatd.faults.detail import diagnostic_text, structured_detail
-from chatd.faults.kinds import FaultKind
-from chatd.faults.retry_after import parse_retry_after
-from chatd.faults.signals import Signal
+from chatd.faults.detail import diagnostic_text
+from chatd.faults.evidence import Evidence, ReportedError, StreamCut, TransportReset, chain_of, gather
+from chatd.faults.rules import RULES, Rule, Text
+from chatd.wire import FaultKind
 
-__all__ = ["ReportedError", "StreamCut", "TransportReset", "classify", "with_provider"]
-
-# Exceptions looked at along causes and groups.
-_MAX_CHAIN = 16
-_UNAVAILABLE_STATUS = frozenset({408, 502, 503, 504})
-
-
-class StreamCut(Exception):
-    """A stream ended before its terminal event."""
-
-    def __init__(self, provider: str) -> None:
-        super().__init__(f"{provider} stream closed before terminal event")
-
-
-class TransportReset(Exception):
-    """The connection was cancelled by the other side while the caller still waited."""
-
-
-class ReportedError(Exception):
-    """An error the vendor reported inside a healthy stream; *body* is its JSON."""
-
-    def __init__(self, message: str, *, body: Mapping[str, Any]) -> None:
-        super().__init__(f"{message} {dict(body)}")
-        self.message = message
-        self.body = dict(body)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Evidence:
-    """Everything the rules look at."""
-
-    raw_text: str
-    detail: str | None
-    provider: str
-    status: int
-    retry_after_s: float
-    signals: frozenset[Signal]
-    continuity: str | None
-    is_reset: bool
-    is_transport: bool
-    is_deadline: bool
-    is_cancel: bool
-
-    def has(self, *wanted: Signal) -> bool:
-        return not self.signals.isdisjoint(wanted)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
-    kind: FaultKind = FaultKind.GENERIC
-    retryable: bool = False
-    user_text: str = ""
-    detail: str | None = None
-    # Whether the raw text may serve as detail when the vendor gave none.
-    raw_detail: bool = True
+__all__ = [
+    "ReportedError",
+    "StreamCut",
+    "TransportReset",
+    "classify",
+    "fault_words",
+    "is_malformed_fault",
+    "is_overflow_fault",
+    "with_provider",
+]
 
 
 def classify(exc: BaseException, provider: str, *, now: datetime | None = None) -> ProviderFault:
@@ -90,21 +34,21 @@ def classify(exc: BaseException, provider: str, *, now: datetime | None = None) 
     Returns:
         A fault whose texts are redacted and bounded. Never raises.
     """
-    chain = tuple(_chain(exc))
+    chain = tuple(chain_of(exc))
     for link in chain:
         if isinstance(link, ProviderFault):
             return with_provider(link, provider)
-    evidence = _gather(chain, provider, now or datetime.now(UTC))
-    verdict = _decide(evidence)
-    detail = verdict.detail or evidence.detail or (evidence.raw_text if verdict.raw_detail else "")
+    found = gather(chain, provider, now or datetime.now(UTC))
+    rule = next(rule for rule in RULES if rule.holds(found))
+    detail = found.continuity or found.detail or (found.raw_text if rule.shows_raw else "")
     return messages.make_fault(
-        verdict.kind.value,
-        evidence.provider,
-        retryable=verdict.retryable,
-        status_code=evidence.status,
+        rule.kind,
+        found.provider,
+        retryable=rule.retryable and not (rule.unless is not None and rule.unless(found)),
+        status_code=found.status,
         detail=diagnostic_text(detail),
-        retry_after_s=evidence.retry_after_s,
-        user_text=verdict.user_text,
+        retry_after_s=found.retry_after_s,
+        user_text=_sentence(rule, found),
     )
 
 
@@ -119,132 +63,31 @@ def with_provider(fault: ProviderFault, provider: str) -> ProviderFault:
     return relabelled
 
 
-def _decide(found: _Evidence) -> _Verdict:
-    return (
-        _decide_special(found) or _decide_permanent(found) or _decide_transient(found) or _decide_rest(found)
-    )
+def is_overflow_fault(fault: ProviderFault) -> bool:
+    """Whether the vendor refused a prompt as longer than the model's window: a summary may help."""
+    return not fault.retryable and signals.is_overflow(fault_words(fault).lower())
 
 
-def _decide_special(found: _Evidence) -> _Verdict | None:
-    if found.has(Signal.INTERRUPTED):
-        return _Verdict(user_text=messages.CANCELED, raw_detail=False)
-    if found.continuity:
-        return _Verdict(user_text=messages.CONTINUITY, detail=found.continuity)
-    if found.has(Signal.STREAM_CUT):
-        text = messages.stream_cut_text(found.provider)
-        return _Verdict(kind=FaultKind.TIMEOUT, retryable=True, user_text=text, raw_detail=False)
-    if found.status == 529 or found.has(Signal.OVERLOADED):
-        return _Verdict(kind=FaultKind.OVERLOADED, retryable=True)
-    return None
+def is_malformed_fault(fault: ProviderFault) -> bool:
+    """Whether the vendor refused a request for what is in it, and no setting explains that."""
+    is_plain = fault.kind == FaultKind.GENERIC and fault.status_code in {400, 422}
+    return is_plain and not fault.retryable and not is_overflow_fault(fault)
 
 
-def _decide_permanent(found: _Evidence) -> _Verdict | None:
-    if _is_usage(found):
-        return _Verdict(kind=FaultKind.USAGE_LIMIT)
-    if found.status == 401 or found.has(Signal.AUTH_STRONG):
-        return _Verdict(kind=FaultKind.AUTH, raw_detail=False)
-    if (found.status == 403 or found.has(Signal.AUTH_WEAK)) and not found.has(Signal.CONFIG):
-        return _Verdict(kind=FaultKind.AUTH, raw_detail=False)
-    return None
+def fault_words(fault: ProviderFault) -> str:
+    """All that a failure says, the vendor's own fields included; for us alone: nothing is taken out."""
+    return " ".join([fault.detail or "", *(str(link) for link in chain_of(fault))])
 
 
-def _decide_transient(found: _Evidence) -> _Verdict | None:
-    is_config = found.has(Signal.CONFIG)
-    if (found.status == 429 or found.has(Signal.RATE)) and not is_config:
-        return _Verdict(kind=FaultKind.RATE_LIMIT, retryable=True)
-    if found.has(Signal.DISABLED):
-        return _Verdict(kind=FaultKind.PROVIDER_DISABLED)
-    if _is_timeout(found) and not is_config:
-        return _Verdict(kind=FaultKind.TIMEOUT, retryable=not found.is_deadline)
-    return None
-
-
-def _decide_rest(found: _Evidence) -> _Verdict:
-    if found.has(Signal.CONFIG):
-        return _Verdict(kind=FaultKind.CONFIG)
-    if found.status == 500 or found.has(Signal.SERVER_ERROR):
-        return _Verdict(retryable=True)
-    if found.is_cancel:
-        return _Verdict(user_text=messages.CANCELED, raw_detail=False)
-    return _Verdict()
-
-
-def _is_usage(found: _Evidence) -> bool:
-    if found.has(Signal.USAGE_ALWAYS) or found.status == 402:
-        return True
-    return found.status != 429 and found.has(Signal.USAGE)
-
-
-def _is_timeout(found: _Evidence) -> bool:
-    if found.is_deadline or found.status in _UNAVAILABLE_STATUS:
-        return True
-    if found.status == 0 and (found.is_reset or found.is_transport):
-        return True
-    # A vendor that refuses a request with 4xx quotes it; "timeout" in there is an argument's name.
-    return found.has(Signal.TIMEOUT) and not 400 <= found.status < 500
-
-
-def _gather(chain: tuple[BaseException, ...], provider: str, now: datetime) -> _Evidence:
-    raw_text = _text(chain)
-    detail = next((found for link in chain if (found := structured_detail(link))), None)
-    lowered = f"{raw_text} {detail or ''}".lower().strip()
-    transport = any(signals.has_type(link, signals.TRANSPORT_TYPES) for link in chain)
-    permanent = any(signals.has_type(link, signals.PERMANENT_TYPES) for link in chain)
-    seen = signals.read_signals(lowered)
-    return _Evidence(
-        raw_text=raw_text,
-        detail=detail,
-        provider=messages.canonical_provider(provider) or signals.read_provider(lowered),
-        status=_status(chain) or signals.read_status(lowered),
-        retry_after_s=_retry_after(chain, now),
-        signals=seen,
-        continuity=signals.match_continuity(lowered),
-        is_reset=any(isinstance(link, TransportReset) for link in chain),
-        is_transport=transport and not permanent,
-        is_deadline=Signal.DEADLINE in seen or (not transport and any(map(_is_deadline, chain))),
-        is_cancel=any(signals.has_type(link, signals.CANCEL_TYPES) for link in chain),
-    )
-
-
-def _is_deadline(exc: BaseException) -> bool:
-    # The operating system's ETIMEDOUT is a TimeoutError too, but it has an errno.
-    return isinstance(exc, TimeoutError) and exc.errno is None
-
-
-def _chain(exc: BaseException) -> Iterator[BaseException]:
-    waiting: list[BaseException] = [exc]
-    for _ in range(_MAX_CHAIN):
-        if not waiting:
-            return
-        link = waiting.pop(0)
-        yield link
-        if isinstance(link, BaseExceptionGroup):
-            waiting.extend(link.exceptions)
-        if link.__cause__ is not None:
-            waiting.append(link.__cause__)
-
-
-def _text(chain: tuple[BaseException, ...]) -> str:
-    texts: dict[str, None] = {}
-    for link in chain:
-        text = str(link).strip()
-        if text and not isinstance(link, BaseExceptionGroup):
-            texts.setdefault(text)
-    return ": ".join(texts) or type(chain[0]).__name__
-
-
-def _status(chain: tuple[BaseException, ...]) -> int:
-    for link in chain:
-        status = getattr(link, "status_code", None)
-        # An error event inside a stream rides on a response that began with 200.
-        if isinstance(status, int) and status >= 400:
-            return status
-    return 0
-
-
-def _retry_after(chain: tuple[BaseException, ...], now: datetime) -> float:
-    for link in chain:
-        headers = getattr(getattr(link, "response", None), "headers", None)
-        if headers is not None:
-            return parse_retry_after(headers, now=now)
-    return 0.0
+def _sentence(rule: Rule, found: Evidence) -> str:
+    match rule.text:
+        case Text.CANCELED:
+            return messages.CANCELED
+        case Text.CONTINUITY:
+            return messages.CONTINUITY
+        case Text.STREAM_CUT:
+            return messages.stream_cut_text(found.provider)
+        case Text.UNTRUSTED:
+            return messages.untrusted_text(found.provider)
+        case Text.TEMPLATE:
+            return ""

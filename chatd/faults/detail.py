@@ -8,18 +8,31 @@ collapsed, the length is bounded.
 
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["MAX_DETAIL_CHARACTERS", "diagnostic_text", "structured_detail"]
+from chatd.constants import MAX_DETAIL_CHARACTERS
 
-# Code points, the ellipsis included.
-MAX_DETAIL_CHARACTERS = 500
+__all__ = [
+    "MAX_DETAIL_CHARACTERS",
+    "diagnostic_text",
+    "structured_detail",
+    "structured_error",
+    "structured_words",
+]
+
 # Bytes of a response body that are worth parsing for a message.
 _MAX_BODY = 65_536
 _URL = re.compile(
     r"\b([a-z][a-z0-9+.-]*)://(?:[^\s/@?#\"']*@)?([^\s/?#\"'<>]*)([^\s?#\"'<>]*)[^\s\"'<>]*",
     re.IGNORECASE,
 )
-_SECRET = re.compile(r"\bsk-[\w*.-]{4,}|\b(?:bearer|x-api-key:?)\s+[\w*.=-]{8,}", re.IGNORECASE)
+_SECRET = re.compile(
+    r"\bsk-[\w*.-]{4,}|\bAIza[\w*-]{10,}"
+    r"|\b(?:bearer|x-api-key:?)\s+[\w*.=-]{8,}"
+    r"|\b(?:api[-_ ]?key|secret|token|password)[\"']?\s*[:=]\s*[\"']?[\w*.+/-]{8,}",
+    re.IGNORECASE,
+)
 
 
 def diagnostic_text(text: str) -> str:
@@ -37,13 +50,45 @@ def structured_detail(exc: BaseException) -> str | None:
     Understands the SDKs' ``body`` (parsed or raw) and falls back to their
     ``message`` when the error carries an HTTP status; None for anything else.
     """
-    body = _parsed(getattr(exc, "body", None))
+    body = _body(exc)
     message = _message_in(body)
     if message:
         return message
     if isinstance(getattr(exc, "status_code", None), int) or body:
         return str(getattr(exc, "message", "")).strip() or None
     return None
+
+
+def structured_error(exc: BaseException) -> Mapping[str, Any]:
+    """The error object of a vendor's response, or empty."""
+    body = _body(exc)
+    inner = body.get("error") if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else body if isinstance(body, dict) else {}
+
+
+def structured_words(exc: BaseException) -> list[str]:
+    """
+    The stable words that a vendor put beside its message: type, code, status, reasons.
+
+    The SDKs' own texts don't repeat them.
+    """
+    error = structured_error(exc)
+    words = [error.get(name) for name in ("type", "code", "status")]
+    details = error.get("details")
+    words += (
+        [item.get("reason") for item in details if isinstance(item, dict)]
+        if isinstance(details, list)
+        else []
+    )
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict):
+        words.append(metadata.get("raw"))
+    return [word for word in words if isinstance(word, str)]
+
+
+def _body(exc: BaseException) -> object:
+    # Google's SDK calls it "details".
+    return _parsed(getattr(exc, "body", None) or getattr(exc, "details", None))
 
 
 def _parsed(body: object) -> object:

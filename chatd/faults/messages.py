@@ -5,7 +5,7 @@ Status codes never appear in the text; they travel as a field.
 """
 
 from chatd.errors import ProviderFault
-from chatd.faults.kinds import FaultKind
+from chatd.wire import FaultKind
 
 __all__ = [
     "CANCELED",
@@ -15,6 +15,7 @@ __all__ = [
     "retry_banner",
     "stream_cut_text",
     "template",
+    "untrusted_text",
 ]
 
 CANCELED = "The request was canceled."
@@ -81,6 +82,15 @@ def template(
 def stream_cut_text(provider: str) -> str:
     """Return the sentence for a stream that ended before its terminal event."""
     return _named("The {s} stream closed unexpectedly.", provider).replace("The the", "The")
+
+
+def untrusted_text(provider: str) -> str:
+    """Return the sentence for a server whose certificate proves nothing to us."""
+    sentence = (
+        "The identity of {s} could not be verified. "
+        "Check the base URL, this machine's clock and the certificates it trusts (SSL_CERT_FILE)."
+    )
+    return _named(sentence, provider)
 
 
 def make_fault(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["MAX_HINT_S", "parse_retry_after"]
+__all__ = ["MAX_HINT_S", "parse_retry_after", "parse_retry_delay"]
 
 # Seconds. A longer hint is a mistake or an attack; a chat would appear dead.
 MAX_HINT_S = 3_600.0
@@ -31,6 +31,19 @@ def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float:
         lowered.get("retry-after", ""), now
     )
     return min(hint, MAX_HINT_S)
+
+
+def parse_retry_delay(details: object) -> float:
+    """
+    Read Google's hint, which comes in the error's *details*, as ``{"retryDelay": "34s"}``.
+
+    Source: google.rpc.RetryInfo.
+    """
+    for item in details if isinstance(details, list) else ():
+        delay = item.get("retryDelay") if isinstance(item, dict) else None
+        if isinstance(delay, str) and delay.endswith("s"):
+            return min(_positive(delay[:-1]), MAX_HINT_S)
+    return 0.0
 
 
 def _seconds(value: str, now: datetime) -> float:

@@ -10,11 +10,13 @@ from enum import StrEnum
 
 __all__ = [
     "CANCEL_TYPES",
+    "MALFORMED_TYPES",
     "PERMANENT_TYPES",
     "TRANSPORT_TYPES",
     "Signal",
     "has_type",
     "match_continuity",
+    "read_peer_reset",
     "read_provider",
     "read_signals",
     "read_status",
@@ -37,7 +39,24 @@ class Signal(StrEnum):
     INTERRUPTED = "interrupted"
     DISABLED = "disabled"
     STREAM_CUT = "stream_cut"
+    FILTERED = "filtered"
+    UNTRUSTED = "untrusted"
+    NO_TLS = "no_tls"
 
+
+# A prompt that does not fit into the window, as each vendor says it.
+OVERFLOW: tuple[str, ...] = (
+    "context length exceeded",
+    "context_length_exceeded",
+    "context_exceeded",
+    "maximum context length",
+    "exceeds the context window",
+    "exceed context limit",
+    "prompt is too long",
+    "input token count exceeds",
+    "input token count (",
+    "exceeds the available context size",
+)
 
 PATTERNS: dict[Signal, tuple[str, ...]] = {
     Signal.OVERLOADED: ("overloaded",),
@@ -59,6 +78,8 @@ PATTERNS: dict[Signal, tuple[str, ...]] = {
         "http2: stream closed",
         "use of closed network connection",
         "server disconnected",
+        # HTTP/2's GOAWAY, as the HTTP library tells it.
+        "<connectionterminated",
         "internal_error; received from peer",
         "refused_stream; received from peer",
         "cancel; received from peer",
@@ -66,7 +87,13 @@ PATTERNS: dict[Signal, tuple[str, ...]] = {
         "no_error; received from peer",
     ),
     Signal.DEADLINE: ("deadline exceeded",),
-    Signal.AUTH_STRONG: ("authentication", "unauthorized", "invalid api key", "invalid_api_key"),
+    Signal.AUTH_STRONG: (
+        "authentication",
+        "unauthorized",
+        "invalid api key",
+        "invalid_api_key",
+        "api key not valid",
+    ),
     Signal.AUTH_WEAK: ("forbidden",),
     Signal.USAGE: ("quota", "billing", "payment required"),
     Signal.USAGE_ALWAYS: ("insufficient_quota",),
@@ -75,15 +102,18 @@ PATTERNS: dict[Signal, tuple[str, ...]] = {
         "model not found",
         "model_not_found",
         "unsupported model",
-        "context length exceeded",
-        "context_length_exceeded",
-        "context_exceeded",
-        "maximum context length",
-        "prompt is too long",
         "malformed config",
         "malformed configuration",
+        # Anthropic, Google, servers like vLLM, Ollama, Azure: there is no such model.
+        "not_found_error",
+        "is not found for api version",
+        "` does not exist",
+        "not found, try pulling it",
+        "deploymentnotfound",
+        "user location is not supported",
+        *OVERFLOW,
     ),
-    Signal.SERVER_ERROR: ("server error", "internal server error", "server_error"),
+    Signal.SERVER_ERROR: ("server error", "internal server error", "server_error", "internalservererror"),
     Signal.INTERRUPTED: ("chat interrupted", "request interrupted", "operation interrupted"),
     Signal.DISABLED: ("provider_disabled",),
     Signal.STREAM_CUT: (
@@ -91,6 +121,10 @@ PATTERNS: dict[Signal, tuple[str, ...]] = {
         "before terminal event",
         "without sending complete message body",
     ),
+    Signal.FILTERED: ("content_filter", "content management policy", "was flagged", "content_policy"),
+    # Self-signed, of an unknown issuer, expired, not valid yet, of another host.
+    Signal.UNTRUSTED: ("certificate_verify_failed", "certificate verify failed"),
+    Signal.NO_TLS: ("wrong_version_number",),
 }
 
 # Tokens are fixed, so that no vendor id reaches a stored error.
@@ -125,15 +159,28 @@ TRANSPORT_TYPES = frozenset(
 # Transport failures that will not heal: a base URL that is no URL.
 PERMANENT_TYPES = frozenset({"UnsupportedProtocol", "LocalProtocolError", "InvalidURL"})
 CANCEL_TYPES = frozenset({"CancelledError"})
+# What the SDKs raise at an event that is no JSON, or no text: something broken stands in the way.
+MALFORMED_TYPES = frozenset(
+    {"JSONDecodeError", "UnicodeDecodeError", "UnknownApiResponseError", "APIResponseValidationError"}
+)
+# Codes of HTTP/2 (RFC 9113, 7) with which a peer gives up a stream that may be tried again: NO_ERROR,
+# INTERNAL_ERROR, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM.
+RETRYABLE_RESETS = frozenset({0, 2, 7, 8, 11})
 
 _NAMED_STATUS = re.compile(r"(?:status(?:\s+code)?|http)\s*[:=]?\s*(\d{3})(?!\d)")
 _BARE_STATUS = re.compile(r"(?<!\d)(401|403|408|429|500|502|503|504|529)(?!\d)")
+_PEER_RESET = re.compile(r"<streamreset stream_id:\d+, error_code:(\d+), remote_reset:(true|false)>")
 _STREAM_ID = re.compile(r"stream id[\s:=]*$")
 
 
 def read_signals(text: str) -> frozenset[Signal]:
     """Return every signal whose patterns occur in the lowercased *text*."""
     return frozenset(signal for signal, rows in PATTERNS.items() if any(row in text for row in rows))
+
+
+def is_overflow(text: str) -> bool:
+    """Whether the lowercased *text* says that the prompt is longer than the model's window."""
+    return any(pattern in text for pattern in OVERFLOW)
 
 
 def match_continuity(text: str) -> str | None:
@@ -153,6 +200,12 @@ def read_status(text: str) -> int:
             if not _is_other_number(text[: match.start(1)]):
                 return int(match.group(1))
     return 0
+
+
+def read_peer_reset(text: str) -> bool | None:
+    """Whether the lowercased *text* tells of an HTTP/2 reset to be tried again; None if it tells of none."""
+    found = _PEER_RESET.search(text)
+    return None if found is None else found[2] == "true" and int(found[1]) in RETRYABLE_RESETS
 
 
 def has_type(exc: BaseException, names: Iterable[str]) -> bool:

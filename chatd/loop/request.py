@@ -1,72 +1,119 @@
-"""From stored messages to a model request: roles grouped, calls repaired, pictures loaded."""
+"""A prompt's messages from a chat's rows: repaired, with the files that its vendor takes."""
 
-import base64
+import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from chatd.prompt.assemble import (
+    GONE,
+    LEFT_OUT,
+    Inline,
+    Missing,
+    file_ids,
+    fit_file,
+    frame,
+    group_messages,
+    place_files,
+)
 from chatd.prompt.message import PromptMessage
+from chatd.prompt.pictures import LIMITS, PictureLimits, kept_pictures
 from chatd.prompt.repair import repair_prompt
 from chatd.store import queries
 from chatd.store.store import Store
-from chatd.wire import Message, Part, ToolResultPart
+from chatd.wire import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["MAX_PICTURES", "build_prompt", "group_messages", "picture_ids"]
+__all__ = ["FileCache", "build_prompt", "prompt_bytes"]
 
-# Screenshots kept in a prompt, the newest ones: each costs about 1,500 tokens, and old ones mislead.
-MAX_PICTURES = 20
-
-
-def group_messages(messages: Sequence[Message]) -> list[PromptMessage]:
-    """Stored rows as prompt messages; neighbouring tool rows become one."""
-    grouped: list[PromptMessage] = []
-    for message in messages:
-        if message.role == "system":
-            continue
-        if grouped and message.role == "tool" and grouped[-1].role == "tool":
-            content = grouped[-1].content + message.content
-            grouped[-1] = PromptMessage(role="tool", content=content)
-        else:
-            grouped.append(PromptMessage(role=message.role, content=message.content))
-    return grouped
+# Characters of base64 that are kept between steps: a dozen chats' screenshots.
+CACHE_CHARACTERS = 64 * 1024 * 1024
 
 
-def picture_ids(messages: Sequence[PromptMessage]) -> list[UUID]:
-    """Files of the newest pictures, newest first, at most ``MAX_PICTURES``."""
-    parts = [part for message in reversed(messages) for part in reversed(message.content)]
-    ids = [file_id for part in parts if (file_id := _file_id(part)) is not None]
-    return ids[:MAX_PICTURES]
+class FileCache:
+    """Files as they were sent last; a step needs only those that are new."""
+
+    def __init__(self, limit: int = CACHE_CHARACTERS) -> None:
+        self._limit = limit
+        self._size = 0
+        self._files: OrderedDict[tuple[UUID, PictureLimits], Inline | Missing] = OrderedDict()
+
+    def get(self, key: tuple[UUID, PictureLimits]) -> Inline | Missing | None:
+        """A file, which is then the last to go."""
+        found = self._files.get(key)
+        if found is not None:
+            self._files.move_to_end(key)
+        return found
+
+    def put(self, key: tuple[UUID, PictureLimits], file: Inline | Missing) -> None:
+        """Keep a file; those used longest ago go."""
+        if key in self._files:
+            return
+        self._files[key] = file
+        self._size += _weight(file)
+        while self._size > self._limit:
+            self._size -= _weight(self._files.popitem(last=False)[1])
 
 
-def _file_id(part: Part) -> UUID | None:
-    """The stored picture that *part* refers to."""
-    if not isinstance(part, ToolResultPart) or not part.is_media or not isinstance(part.result, dict):
-        return None
-    file_id = part.result.get("file_id")
-    return None if file_id is None else UUID(str(file_id))
+def _weight(file: Inline | Missing) -> int:
+    return len(file.data) if isinstance(file, Inline) else 1
 
 
-async def build_prompt(store: Store, messages: Sequence[Message]) -> tuple[PromptMessage, ...]:
-    """The prompt's messages, ready for any vendor."""
+async def build_prompt(
+    store: Store, messages: Sequence[Message], *, provider: str, cache: FileCache
+) -> tuple[PromptMessage, ...]:
+    """The prompt's messages, ready for *provider*: files inline, references as text."""
     prompt = repair_prompt(group_messages(messages))
-    wanted = picture_ids(prompt)
-    pictures = await store.read(queries.files_by_id, wanted) if wanted else {}
-    return tuple(
-        PromptMessage(
-            role=message.role, content=tuple(_with_picture(part, pictures) for part in message.content)
-        )
-        for message in prompt
+    wanted, limits = file_ids(prompt), LIMITS[provider]
+    if not wanted:
+        return frame(place_files(prompt, {}, limits))
+    sizes = await store.read(queries.file_sizes, wanted)
+    stored = [(file_id, sizes[file_id]) for file_id in wanted if file_id in sizes]
+    kept = kept_pictures(stored, total_bytes=limits.total_bytes)
+    files: dict[UUID, Inline | Missing] = {
+        file_id: LEFT_OUT if file_id in sizes else GONE for file_id in wanted if file_id not in kept
+    }
+    files |= await _load(store, [file_id for file_id in wanted if file_id in kept], limits, cache)
+    return frame(place_files(prompt, files, limits))
+
+
+async def _load(
+    store: Store, wanted: Sequence[UUID], limits: PictureLimits, cache: FileCache
+) -> dict[UUID, Inline | Missing]:
+    files = {file_id: found for file_id in wanted if (found := cache.get((file_id, limits))) is not None}
+    fresh = [file_id for file_id in wanted if file_id not in files]
+    if not fresh:
+        return files
+    stored = await store.read(queries.files_by_id, fresh)
+    # Shrinking takes a tenth of a second of processor time: not on the event loop.
+    fitted = await asyncio.to_thread(
+        lambda: {name: fit_file(file.media_type, file.data, limits) for name, file in stored.items()}
     )
+    for file_id, file in fitted.items():
+        cache.put((file_id, limits), file)
+    return files | fitted
 
 
-def _with_picture(part: Part, pictures: dict[UUID, bytes]) -> Part:
-    file_id = _file_id(part)
-    if file_id is None or not isinstance(part, ToolResultPart):
-        return part
-    result: dict[str, Any] = part.result
-    data = pictures.get(file_id)
-    if data is None:
-        text = f"{result.get('text', '')}\n[an older screenshot was left out]".strip()
-        value: dict[str, Any] = {"error": text} if part.is_error else {"output": text}
-        return part.model_copy(update={"is_media": False, "result": value})
-    return part.model_copy(update={"result": {**result, "data": base64.b64encode(data).decode()}})
+def prompt_bytes(messages: Sequence[PromptMessage]) -> int:
+    """Bytes of what a prompt says: text, reasoning, files, arguments and results."""
+    return sum(_part_bytes(part) for message in messages for part in message.content)
+
+
+def _part_bytes(part: Part) -> int:
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text):
+            return _bytes(text)
+        case FilePart(data=data):
+            return _bytes(data)
+        case ToolCallPart(args=value) | ToolResultPart(result=value):
+            return _bytes(value)
+        case _:
+            return 0
+
+
+def _bytes(value: Any) -> int:  # noqa: ANN401 -- JSON
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode(errors="replace"))
+    if isinstance(value, dict):
+        return sum(_bytes(key) + _bytes(item) for key, item in value.items())
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0

@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from chatd.wire import FilePart, ToolCallPart, ToolResultPart
+from chatd.wire import FilePart, FileReferencePart, ToolCallPart, ToolResultPart
 
 __all__ = [
     "IMAGE_TYPES",
     "Media",
     "ResultContent",
     "describe_call",
+    "describe_reference",
     "describe_result",
     "parse_arguments",
     "read_file_part",
@@ -25,6 +26,8 @@ __all__ = [
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # Characters of arguments shown when a call is replayed as prose.
 _MAX_DESCRIBED = 2_000
+# A surrogate, as JSON writes it.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -72,7 +75,16 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
         return {}, "The arguments were not valid JSON, so the tool was not run."
     if not isinstance(value, dict):
         return {}, "The arguments were not a JSON object, so the tool was not run."
-    return value, None
+    return (_whole_characters(value) if _HALF.search(text) else value), None
+
+
+def _whole_characters(value: Any) -> Any:  # noqa: ANN401 -- JSON
+    """JSON without halves of characters: no encoder takes them."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+    return [_whole_characters(item) for item in value] if isinstance(value, list) else value
 
 
 def read_result(part: ToolResultPart) -> ResultContent:
@@ -106,6 +118,20 @@ def read_file_part(part: FilePart) -> Media | str:
         body = base64.b64decode(media.data).decode("utf-8", errors="replace")
         return f"[file{name}]\n{body}"
     return f"[file{name} ({part.media_type}): this model cannot read it]"
+
+
+def describe_reference(part: FileReferencePart) -> str:
+    """Lines of a file as a model reads them: a tag with the place, then the snippet, fenced."""
+    lines = f"{part.start_line}"
+    if part.end_line > part.start_line:
+        lines += f"-{part.end_line}"
+    tag = f"[file-reference {part.file_name}:{lines}]"
+    if not part.content.strip():
+        return tag
+    fence = "```"
+    while fence in part.content:
+        fence += "`"
+    return f"{tag}\n{fence}\n{part.content}\n{fence}"
 
 
 def describe_call(part: ToolCallPart) -> str:

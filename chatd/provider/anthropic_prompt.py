@@ -4,8 +4,9 @@ A neutral request as Anthropic Messages parameters. Pure.
 Source: ``anthropic.types.message_create_params``.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from chatd.prompt.convert import (
     IMAGE_TYPES,
@@ -16,17 +17,28 @@ from chatd.prompt.convert import (
     read_result,
     safe_tool_id,
 )
+from chatd.provider.computer_forms import FORMS, ComputerForm
 from chatd.provider.computer_map import COMPUTER_TOOL, replayable_actions
 from chatd.provider.computer_map_anthropic import anthropic_from_canonical
-from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage
+from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage, WebSearch
 from chatd.wire import FilePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["TOOLSET_NAME", "ComputerForm", "build_messages", "build_system", "build_tools"]
+__all__ = [
+    "TOOLSET_NAME",
+    "ComputerForm",
+    "build_messages",
+    "build_system",
+    "build_tools",
+    "goes_on_unthought",
+]
 
 # The family name that a toolset's blocks carry.
 TOOLSET_NAME = "computer"
 
-ComputerForm = Literal["toolset", "single"]
+# Versions of the vendor's own web search, and since when models take the newer ones.
+NEWEST_SEARCH, OLDER_SEARCH = "web_search_20260318", "web_search_20250305"
+_FILTERING_SINCE = (4, 6)
+_VERSION = re.compile(r"(?:opus|sonnet|haiku)-(\d+)(?:-(\d{1,2})(?!\d))?")
 _Block = dict[str, Any]
 _EPHEMERAL = {"type": "ephemeral"}
 # Cache marks end a prefix; thinking blocks may not carry one.
@@ -50,31 +62,62 @@ def build_tools(request: ModelRequest, form: ComputerForm) -> list[_Block]:
     ]
     if request.computer is not None:
         tools.append(_computer_tool(request.computer, form))
+    if request.web_search is not None:
+        tools.append(_search_tool(request.web_search, request.model))
     return tools
+
+
+def web_search_version(model: str) -> str:
+    """The newest web search that *model* takes; models that we can't tell are taken to be new."""
+    if model.startswith(("claude-2", "claude-3")):
+        return OLDER_SEARCH
+    found = _VERSION.search(model)
+    version = (int(found[1]), int(found[2] or 0)) if found else _FILTERING_SINCE
+    return NEWEST_SEARCH if version >= _FILTERING_SINCE else OLDER_SEARCH
+
+
+def _search_tool(search: WebSearch, model: str) -> _Block:
+    tool: _Block = {"type": web_search_version(model), "name": "web_search"}
+    if tool["type"] != OLDER_SEARCH:
+        # The model itself: else it would want to call it from code that the vendor runs.
+        tool["allowed_callers"] = ["direct"]
+    if search.allowed_domains:
+        tool["allowed_domains"] = list(search.allowed_domains)
+    elif search.blocked_domains:
+        tool["blocked_domains"] = list(search.blocked_domains)
+    return tool
 
 
 def build_messages(request: ModelRequest, form: ComputerForm) -> list[_Block]:
     """Return the messages, alternating roles, the last two marked for the prompt cache."""
     writer = _Writer(request, form)
     for message in request.messages:
-        writer.add(message)
+        writer.add(message, is_last=message is request.messages[-1])
     messages = writer.finish()
     for written in messages[-_MARKED_MESSAGES:]:
         _mark(written["content"])
     return messages
 
 
+def goes_on_unthought(messages: list[_Block]) -> bool:
+    """Whether the last answer called tools without a thought before it that can be sent back."""
+    answers = [message["content"] for message in messages if message["role"] == "assistant"]
+    said: list[_Block] = answers[-1] if answers else []
+    has_calls = any(block["type"] == "tool_use" for block in said)
+    return has_calls and said[0]["type"] not in _UNMARKABLE
+
+
 def _computer_tool(computer: ComputerSpec, form: ComputerForm) -> _Block:
     if form == "toolset":
-        return {"type": "computer_toolset_20260801"}
+        return {"type": FORMS[form].type}
     width, height = computer.model_size
-    return {
-        "type": "computer_20251124",
+    tool = {
+        "type": FORMS[form].type,
         "name": COMPUTER_TOOL,
         "display_width_px": width,
         "display_height_px": height,
-        "enable_zoom": True,
     }
+    return tool | {"enable_zoom": True} if "zoom" in FORMS[form].actions else tool
 
 
 def _mark(blocks: list[_Block]) -> None:
@@ -95,13 +138,13 @@ class _Writer:
         # Call id -> its block; None for a call that was written as prose.
         self._calls: dict[str, _Block | None] = {}
 
-    def add(self, message: PromptMessage) -> None:
+    def add(self, message: PromptMessage, *, is_last: bool) -> None:
         match message.role:
             case "user":
                 self._append("user", _user_blocks(message.content))
             case "assistant":
                 self._calls = {}
-                self._append("assistant", self._assistant_blocks(message.content))
+                self._append("assistant", self._assistant_blocks(message.content, is_last=is_last))
             case "tool":
                 self._append("user", self._result_blocks(message.content))
 
@@ -119,12 +162,17 @@ class _Writer:
         else:
             self._messages.append({"role": role, "content": blocks})
 
-    def _assistant_blocks(self, content: Iterable[Part]) -> list[_Block]:
+    def _assistant_blocks(self, content: Iterable[Part], *, is_last: bool) -> list[_Block]:
         blocks: list[_Block] = []
+        content = tuple(content)
+        ran = _ran_by_vendor(content, is_paused=is_last)
         for part in content:
             match part:
                 case TextPart() if part.text.strip():
-                    blocks.append({"type": "text", "text": part.text})
+                    blocks.append(_text_block(part, has_results=bool(ran)))
+                case ToolCallPart() | ToolResultPart() if part.provider_executed:
+                    if part.tool_call_id in ran:
+                        blocks.append(dict(_own_block(part)))
                 case ReasoningPart():
                     blocks.extend(_reasoning_blocks(part))
                 case ToolCallPart():
@@ -150,7 +198,8 @@ class _Writer:
         if isinstance(raw, Mapping) and ("toolset_name" in raw) == (self._form == "toolset"):
             return dict(raw)
         translated = anthropic_from_canonical(replayable_actions(part))
-        if translated is None:
+        # What this version can't do would be refused, or taught to a model that can't either.
+        if translated is None or translated[0] not in FORMS[self._form].actions:
             return None
         name, parameters = translated
         if self._form == "toolset":
@@ -164,6 +213,38 @@ class _Writer:
                 call = self._calls.get(part.tool_call_id)
                 blocks.extend(_prose_result(part) if call is None else [_tool_result(part, call)])
         return blocks
+
+
+def _own_block(part: Part) -> Mapping[str, Any]:
+    """The block of a call or result that this vendor ran, as it came; empty if there is none."""
+    known = (getattr(part, "provider_metadata", None) or {}).get("anthropic")
+    block = known.get("block") if isinstance(known, Mapping) else None
+    return block if isinstance(block, Mapping) else {}
+
+
+def _ran_by_vendor(content: Iterable[Part], *, is_paused: bool) -> frozenset[str]:
+    """
+    Calls that this vendor ran and answered, in that order.
+
+    One without the other is refused, and neither can be made up: what was cut off goes. At
+    the end of a prompt that *is_paused* there is the call that the vendor is about to run.
+    """
+    called: set[str] = set()
+    ran: set[str] = set()
+    for part in content:
+        if isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed and _own_block(part):
+            if isinstance(part, ToolCallPart):
+                called.add(part.tool_call_id)
+            elif part.tool_call_id in called:
+                ran.add(part.tool_call_id)
+    return frozenset(called if is_paused else ran)
+
+
+def _text_block(part: TextPart, *, has_results: bool) -> _Block:
+    known = (part.provider_metadata or {}).get("anthropic")
+    citations = known.get("citations") if isinstance(known, Mapping) and has_results else None
+    block: _Block = {"type": "text", "text": part.text}
+    return {**block, "citations": citations} if citations else block
 
 
 def _user_blocks(content: Iterable[Part]) -> list[_Block]:

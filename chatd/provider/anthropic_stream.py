@@ -24,7 +24,7 @@ from chatd.provider.protocol import (
     TextDelta,
     ToolInputDelta,
 )
-from chatd.wire import ReasoningPart, TextPart, ToolCallPart, Usage
+from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
 __all__ = ["AnthropicReader"]
 
@@ -38,6 +38,10 @@ _FINISH: Mapping[str, FinishReason] = {
 }
 
 
+# Blocks whose input is streamed.
+_CALLS = frozenset({"tool_use", "server_tool_use"})
+
+
 @dataclass(slots=True)
 class _Open:
     """A content block that is still arriving."""
@@ -46,6 +50,7 @@ class _Open:
     start: dict[str, Any]
     text: list[str] = field(default_factory=list)
     signature: str = ""
+    citations: list[dict[str, Any]] = field(default_factory=list)
 
 
 class AnthropicReader:
@@ -53,11 +58,15 @@ class AnthropicReader:
     Reads one message.
 
     *model_size* is the frame of computer coordinates, None when the computer was not
-    offered. ``is_finished`` tells whether ``message_stop`` was seen.
+    offered. ``is_finished`` tells whether ``message_stop`` was seen, ``is_paused`` whether
+    the vendor only paused in the middle of its own tools: then there is no ``Finished``.
+    *usage* is what the pauses before this message used.
     """
 
-    def __init__(self, model_size: tuple[int, int] | None) -> None:
+    def __init__(self, model_size: tuple[int, int] | None, usage: Usage | None = None) -> None:
         self.is_finished = False
+        self.is_paused = False
+        self._before = usage or Usage()
         self._model_size = model_size
         self._open: dict[int, _Open] = {}
         self._usage: dict[str, Any] = {}
@@ -78,18 +87,25 @@ class AnthropicReader:
                 yield from self._close(event.index)
             case "message_delta":
                 self._count(event.usage.to_dict())
+                self.is_paused = event.delta.stop_reason == "pause_turn"
                 self._reason = _FINISH.get(str(event.delta.stop_reason), "other")
             case "message_stop":
                 self.is_finished = True
-                yield Finished(reason=self._reason, usage=_usage(self._usage))
+                if not self.is_paused:
+                    yield Finished(reason=self._reason, usage=self.usage)
+
+    @property
+    def usage(self) -> Usage:
+        """Everything that was used so far."""
+        return _sum(self._before, _usage(self._usage))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         # Counts are cumulative; a later event corrects an earlier one but may leave fields out.
         self._usage.update({name: value for name, value in usage.items() if value is not None})
 
     def _announce(self, block: _Open) -> Iterator[ProviderEvent]:
-        if block.kind == "tool_use":
-            yield ToolInputDelta(str(block.start["id"]), _tool_name(block.start), "")
+        if block.kind in _CALLS:
+            yield _input_delta(block, "")
         elif block.start.get("text"):
             yield from _text_delta(block, block.start["text"])
 
@@ -103,11 +119,13 @@ class AnthropicReader:
             case "thinking_delta":
                 block.text.append(delta["thinking"])
                 yield ReasoningDelta(delta["thinking"])
+            case "citations_delta":
+                block.citations.append(delta["citation"])
             case "signature_delta":
                 block.signature += delta["signature"]
             case "input_json_delta":
                 block.text.append(delta["partial_json"])
-                yield ToolInputDelta(str(block.start["id"]), _tool_name(block.start), delta["partial_json"])
+                yield _input_delta(block, delta["partial_json"])
             case _:
                 pass
 
@@ -118,7 +136,7 @@ class AnthropicReader:
         text = "".join(block.text)
         match block.kind:
             case "text" if text:
-                yield PartDone(TextPart(text=text))
+                yield from _cited_text(text, block.citations)
             case "thinking":
                 signature = block.signature or block.start.get("signature", "")
                 yield PartDone(
@@ -133,6 +151,10 @@ class AnthropicReader:
                 )
             case "tool_use":
                 yield PartDone(self._call(block, text))
+            case "server_tool_use":
+                yield PartDone(_server_call(block, text))
+            case kind if kind.endswith("_tool_result"):
+                yield PartDone(_server_result(block.start))
             case _:
                 pass
 
@@ -157,13 +179,64 @@ class AnthropicReader:
         )
 
 
+def _cited_text(text: str, citations: list[dict[str, Any]]) -> Iterator[ProviderEvent]:
+    """A text and, behind it, each page that it cites, once."""
+    metadata = {"anthropic": {"citations": citations}} if citations else None
+    yield PartDone(TextPart(text=text, provider_metadata=metadata))
+    pages = {page["url"]: page for page in citations if page.get("type") == "web_search_result_location"}
+    for url, page in pages.items():
+        yield PartDone(SourcePart(url=url, title=page.get("title")))
+
+
+def _server_call(block: _Open, text: str) -> ToolCallPart:
+    """A call that the vendor runs itself; its block goes back as it came."""
+    args, problem = parse_arguments(text)
+    kept = {**block.start, "input": args or block.start.get("input") or {}}
+    return ToolCallPart(
+        tool_call_id=str(block.start["id"]),
+        tool_name=str(block.start.get("name")),
+        args=kept["input"],
+        invalid=problem,
+        provider_executed=True,
+        provider_metadata={"anthropic": {"block": kept}},
+    )
+
+
+def _server_result(start: dict[str, Any]) -> ToolResultPart:
+    """What came of it: pages for people, the block with its encrypted content for the vendor."""
+    content = start.get("content")
+    error = content.get("error_code") if isinstance(content, dict) else None
+    pages = [page for page in content if isinstance(page, dict)] if isinstance(content, list) else []
+    shown = [{key: page[key] for key in ("title", "url", "page_age") if page.get(key)} for page in pages]
+    return ToolResultPart(
+        tool_call_id=str(start["tool_use_id"]),
+        tool_name=str(start["type"]).removesuffix("_tool_result"),
+        result={"error": error} if error else {"results": shown},
+        is_error=error is not None,
+        provider_executed=True,
+        provider_metadata={"anthropic": {"block": start}},
+    )
+
+
 def _text_delta(block: _Open, text: str) -> Iterator[ProviderEvent]:
     block.text.append(text)
     yield TextDelta(text)
 
 
+def _input_delta(block: _Open, text: str) -> ToolInputDelta:
+    is_vendors = block.kind == "server_tool_use"
+    return ToolInputDelta(str(block.start["id"]), _tool_name(block.start), text, provider_executed=is_vendors)
+
+
 def _tool_name(start: Mapping[str, Any]) -> str:
     return COMPUTER_TOOL if start.get("toolset_name") == TOOLSET_NAME else str(start.get("name"))
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    pairs = {name: (getattr(first, name), getattr(second, name)) for name in Usage.model_fields}
+    return Usage(
+        **{name: None if pair == (None, None) else sum(filter(None, pair)) for name, pair in pairs.items()}
+    )
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:

@@ -8,14 +8,22 @@ in ``openai_chat_stream``.
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from openai import AsyncOpenAI, Timeout, omit
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout, omit
 
 from chatd.faults import StreamCut
+from chatd.guarded import Guard
 from chatd.provider import openai_chat_prompt
 from chatd.provider.openai_chat_stream import ChatReader
 from chatd.provider.openai_responses import DEFAULT_BASE_URL
 from chatd.provider.protocol import ModelRequest, ProviderEvent
-from chatd.provider.session import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, USER_AGENT, vendor_faults
+from chatd.provider.session import (
+    CONNECT_TIMEOUT_S,
+    READ_TIMEOUT_S,
+    USER_AGENT,
+    or_alive,
+    reading,
+    vendor_faults,
+)
 
 __all__ = ["ChatProvider"]
 
@@ -34,13 +42,14 @@ class ChatProvider:
 
     name = "openai-compat"
 
-    def __init__(self, *, api_key: str, base_url: str | None = None) -> None:
+    def __init__(self, *, api_key: str, base_url: str | None = None, guard: Guard | None = None) -> None:
         self._client = AsyncOpenAI(
             api_key=api_key or _NO_KEY,
             base_url=base_url or DEFAULT_BASE_URL,
             max_retries=0,
             timeout=Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             default_headers={"User-Agent": USER_AGENT},
+            http_client=guard(DefaultAsyncHttpxClient()) if guard else None,
         )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
@@ -48,9 +57,12 @@ class ChatProvider:
         reader = ChatReader(request.computer.model_size if request.computer else None)
         parameters = _parameters(request)
         with vendor_faults(self.name):
-            async with await self._client.chat.completions.create(**parameters, stream=True) as chunks:
+            async with (
+                await self._client.chat.completions.create(**parameters, stream=True) as stream,
+                reading(stream) as chunks,
+            ):
                 async for chunk in chunks:
-                    for neutral in reader.feed(chunk):
+                    for neutral in or_alive(reader.feed(chunk)):
                         yield neutral
             if not reader.is_finished:
                 raise StreamCut(self.name)
@@ -63,11 +75,16 @@ class ChatProvider:
 
 
 def _parameters(request: ModelRequest) -> dict[str, Any]:
+    tools = openai_chat_prompt.build_tools(request)
     return {
         "model": request.model,
-        "messages": openai_chat_prompt.build_messages(request),
-        "tools": openai_chat_prompt.build_tools(request) or omit,
+        "messages": [],
+        # Past the SDK, which would spend more time on renaming nothing in them than all else takes.
+        "extra_body": {"messages": openai_chat_prompt.build_messages(request)},
+        "tools": tools or omit,
+        "tool_choice": "none" if tools and not request.may_call else omit,
         # The older name: compatible servers know it, not always its successor.
         "max_tokens": request.max_output_tokens,
+        "reasoning_effort": request.effort or omit,
         "stream_options": {"include_usage": True},
     }

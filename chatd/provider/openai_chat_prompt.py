@@ -83,7 +83,8 @@ def _user_messages(content: Iterable[Part]) -> list[_Message]:
 def _assistant_messages(content: Iterable[Part]) -> list[_Message]:
     parts = list(content)
     text = "\n\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text.strip())
-    calls = [_call(part) for part in parts if isinstance(part, ToolCallPart)]
+    # What another vendor ran itself has a result that no message of this protocol may carry.
+    calls = [_call(part) for part in parts if isinstance(part, ToolCallPart) and not part.provider_executed]
     if not text and not calls:
         return []
     message: _Message = {"role": "assistant", "content": text or None}

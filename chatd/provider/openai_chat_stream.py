@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
 
 from chatd.prompt.convert import parse_arguments
+from chatd.prompt.limits import context_limit_in
 from chatd.provider.computer_map import COMPUTER_TOOL, read_canonical
 from chatd.provider.protocol import (
     Finished,
@@ -66,6 +67,7 @@ class ChatReader:
         self._by_index: dict[int, _Call] = {}
         self._usage: CompletionUsage | None = None
         self._reason: str | None = None
+        self._context_limit: int | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -75,6 +77,9 @@ class ChatReader:
     def feed(self, chunk: ChatCompletionChunk) -> Iterator[ProviderEvent]:
         """Take one chunk; only the first choice counts."""
         self._usage = chunk.usage or self._usage
+        # What the protocol does not know: servers of one's own tell their window there.
+        for extra in (chunk.model_extra, chunk.usage.model_extra if chunk.usage else None):
+            self._context_limit = context_limit_in(extra) or self._context_limit
         for choice in (chunk.choices or [])[:1]:
             self._reason = choice.finish_reason or self._reason
             yield from self._delta(choice.delta)
@@ -90,7 +95,7 @@ class ChatReader:
         reason = _FINISH.get(str(self._reason), "other")
         if self._calls and reason == "stop":
             reason = "tool-calls"
-        yield Finished(reason=reason, usage=_usage(self._usage))
+        yield Finished(reason=reason, usage=_usage(self._usage), context_limit=self._context_limit)
 
     def _delta(self, delta: ChoiceDelta | None) -> Iterator[ProviderEvent]:
         if delta is None:

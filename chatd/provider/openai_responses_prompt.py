@@ -22,9 +22,10 @@ from chatd.prompt.convert import (
     read_result,
     safe_tool_id,
 )
+from chatd.provider.computer_forms import is_preview_model
 from chatd.provider.computer_map import COMPUTER_TOOL, replayable_actions
 from chatd.provider.computer_map_openai import openai_from_canonical
-from chatd.provider.protocol import ModelRequest, PromptMessage
+from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage, WebSearch
 from chatd.wire import FilePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["METADATA_KEY", "build_include", "build_input", "build_tools"]
@@ -47,25 +48,59 @@ def build_tools(request: ModelRequest) -> list[_Item]:
         }
         for tool in request.tools
     ]
-    return [*tools, {"type": "computer"}] if request.computer is not None else tools
+    if request.computer is not None:
+        tools.append(_computer_tool(request.model, request.computer))
+    if request.web_search is not None:
+        tools.append(_search_tool(request.web_search))
+    return tools
 
 
-def build_include(model: str) -> list[str]:
+def _computer_tool(model: str, computer: ComputerSpec) -> _Item:
+    if not is_preview_model(model):
+        return {"type": "computer"}
+    width, height = computer.model_size
+    return {
+        "type": "computer_use_preview",
+        "display_width": width,
+        "display_height": height,
+        "environment": "linux",
+    }
+
+
+def _search_tool(search: WebSearch) -> _Item:
+    tool: _Item = {"type": "web_search"}
+    if search.context_size is not None:
+        tool["search_context_size"] = search.context_size
+    if search.allowed_domains:
+        tool["filters"] = {"allowed_domains": list(search.allowed_domains)}
+    return tool
+
+
+def build_include(model: str, *, has_search: bool = False) -> list[str]:
     """Return what to ask for beyond the default, by model."""
-    return [] if _PLAIN_MODEL.match(model) else ["reasoning.encrypted_content"]
+    reasoning = [] if _PLAIN_MODEL.match(model) else ["reasoning.encrypted_content"]
+    return [*reasoning, "web_search_call.action.sources"] if has_search else reasoning
 
 
 def build_input(request: ModelRequest) -> list[_Item]:
     """Return the history as input items."""
     items: list[_Item] = []
-    has_computer = request.computer is not None
+    has_computer, is_preview = request.computer is not None, is_preview_model(request.model)
     for index, message in enumerate(request.messages):
         if message.role == "user":
             items.extend(_user_items(message.content))
         elif message.role == "assistant":
             results = _results_behind(request.messages, index)
             items.extend(_turn_items(message.content, results, has_computer=has_computer))
-    return items
+    return [_one_action(item) for item in items] if is_preview else items
+
+
+def _one_action(item: _Item) -> _Item:
+    """A computer call in the preview's form, which holds one action; later ones are left to its picture."""
+    if item.get("type") != "computer_call" or "actions" not in item:
+        return item
+    actions = item["actions"]
+    return {key: value for key, value in item.items() if key != "actions"} | {"action": actions[0]}
 
 
 def _results_behind(messages: tuple[PromptMessage, ...], index: int) -> dict[str, ToolResultPart]:
@@ -91,6 +126,8 @@ def _turn_items(
                 items.append(_assistant_item(part))
             case ReasoningPart():
                 items.extend(_reasoning_items(part))
+            case ToolCallPart() if part.provider_executed:
+                items.extend(_vendor_items(part, items))
             case ToolCallPart():
                 call, output = _call_items(part, results.get(part.tool_call_id), has_computer=has_computer)
                 if call["type"] == "message":
@@ -103,6 +140,15 @@ def _turn_items(
     # Reasoning that led nowhere (an interrupted answer) has no item to stand before.
     _drop_trailing_reasoning(items)
     return items + outputs
+
+
+def _vendor_items(part: ToolCallPart, items: list[_Item]) -> list[_Item]:
+    """A search that this vendor ran, as it came; what another vendor ran goes, and the thought before it."""
+    raw = (part.provider_metadata or {}).get(METADATA_KEY)
+    if isinstance(raw, Mapping) and raw.get("type") == "web_search_call" and raw.get("status") == "completed":
+        return [dict(raw)]
+    _drop_trailing_reasoning(items)
+    return []
 
 
 def _drop_trailing_reasoning(items: list[_Item]) -> None:
@@ -121,7 +167,7 @@ def _call_items(
     if call is None:
         prose = [] if result is None or found is None else [_prose_result(result, found)]
         return _text_message("assistant", describe_call(part)), prose
-    return call, _computer_output(call["call_id"], found)
+    return call, _computer_output(call, found)
 
 
 def _function_call(part: ToolCallPart) -> _Item:
@@ -146,7 +192,9 @@ def _computer_call(part: ToolCallPart) -> _Item | None:
     raw = (part.provider_metadata or {}).get(METADATA_KEY)
     if isinstance(raw, Mapping) and raw.get("type") == "computer_call":
         # Checks that nobody approved must not be replayed as if they were settled.
-        return None if raw.get("pending_safety_checks") else dict(raw)
+        call_id = safe_tool_id(part.tool_call_id)
+        is_settled = part.approved or not raw.get("pending_safety_checks")
+        return {**raw, "call_id": call_id} if is_settled else None
     actions = openai_from_canonical(replayable_actions(part))
     if actions is None:
         return None
@@ -161,11 +209,15 @@ def _computer_call(part: ToolCallPart) -> _Item | None:
     }
 
 
-def _computer_output(call_id: str, found: ResultContent | None) -> list[_Item]:
+def _computer_output(call: _Item, found: ResultContent | None) -> list[_Item]:
     if found is None or found.media is None:
         return []
     output = {"type": "computer_screenshot", "image_url": found.media.data_url}
-    items: list[_Item] = [{"type": "computer_call_output", "call_id": call_id, "output": output}]
+    item: _Item = {"type": "computer_call_output", "call_id": call["call_id"], "output": output}
+    if call.get("pending_safety_checks"):
+        # Only a call that a person allowed comes so far.
+        item["acknowledged_safety_checks"] = call["pending_safety_checks"]
+    items: list[_Item] = [item]
     if found.text.strip():
         # The output has no room for words; warnings and errors would be lost.
         items.append(_text_message("user", f"[computer] {found.text}"))

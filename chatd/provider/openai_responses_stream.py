@@ -23,7 +23,7 @@ from chatd.provider.protocol import (
     TextDelta,
     ToolInputDelta,
 )
-from chatd.wire import ReasoningPart, TextPart, ToolCallPart, Usage
+from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
 __all__ = ["ResponsesReader"]
 
@@ -31,6 +31,7 @@ _INCOMPLETE: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content-filter",
 }
+SEARCH_TOOL = "web_search"
 # Characters of safety checks quoted to a person.
 _MAX_CHECKS = 400
 
@@ -82,15 +83,14 @@ class ResponsesReader:
             yield ToolInputDelta(item.call_id, item.name, "")
         elif item.type == "computer_call":
             yield ToolInputDelta(item.call_id, COMPUTER_TOOL, "")
+        elif item.type == "web_search_call":
+            yield ToolInputDelta(item.id, SEARCH_TOOL, "", provider_executed=True)
 
     def _item(self, item: ResponseOutputItem) -> Iterator[ProviderEvent]:
         raw = item.to_dict()
         match item.type:
             case "message":
-                text = "".join(_text_of(block) for block in _objects(raw.get("content")))
-                if text:
-                    kept = {key: raw[key] for key in ("id", "phase") if raw.get(key)}
-                    yield PartDone(TextPart(text=text, provider_metadata={METADATA_KEY: kept}))
+                yield from _message(raw)
             case "reasoning":
                 blocks = _objects(raw.get("summary")) or _objects(raw.get("content"))
                 text = "\n\n".join(_text_of(block) for block in blocks)
@@ -107,6 +107,8 @@ class ResponsesReader:
                         provider_metadata={METADATA_KEY: {"id": item.id}},
                     )
                 )
+            case "web_search_call":
+                yield from _search(raw)
             case "computer_call":
                 self._has_calls = True
                 yield PartDone(self._computer_call(item.call_id, raw))
@@ -119,8 +121,9 @@ class ResponsesReader:
         return ToolCallPart(
             tool_call_id=call_id,
             tool_name=COMPUTER_TOOL,
-            args={} if checks else mapped.args,
-            invalid=_approval_needed(checks) if checks else mapped.invalid,
+            args=mapped.args,
+            invalid=mapped.invalid,
+            needs_approval=_reasons(checks) or None,
             provider_metadata={METADATA_KEY: raw},
         )
 
@@ -134,6 +137,49 @@ class ResponsesReader:
         return Finished(reason=reason, usage=_usage(usage))
 
 
+def _search(raw: dict[str, Any]) -> Iterator[ProviderEvent]:
+    """A search that the vendor ran: its call and, in its place, what came of it."""
+    action = raw.get("action") or {}
+    call_id, has_failed = str(raw["id"]), raw.get("status") == "failed"
+    pages = [{"url": page["url"]} for page in _objects(action.get("sources")) if page.get("url")]
+    yield PartDone(
+        ToolCallPart(
+            tool_call_id=call_id,
+            tool_name=SEARCH_TOOL,
+            args={key: value for key, value in action.items() if key not in {"sources", "type"} and value},
+            provider_executed=True,
+            provider_metadata={METADATA_KEY: raw},
+        )
+    )
+    yield PartDone(
+        ToolResultPart(
+            tool_call_id=call_id,
+            tool_name=SEARCH_TOOL,
+            result={"error": "the search failed"} if has_failed else {"results": pages},
+            is_error=has_failed,
+            provider_executed=True,
+        )
+    )
+
+
+def _message(raw: dict[str, Any]) -> Iterator[ProviderEvent]:
+    """An answer's text and, behind it, what it cites."""
+    blocks = _objects(raw.get("content"))
+    text = "".join(map(_text_of, blocks))
+    if text:
+        kept = {key: raw[key] for key in ("id", "phase") if raw.get(key)}
+        yield PartDone(TextPart(text=text, provider_metadata={METADATA_KEY: kept}))
+    yield from _sources(blocks)
+
+
+def _sources(blocks: list[dict[str, Any]]) -> Iterator[ProviderEvent]:
+    """Each page that an answer cites, once."""
+    notes = [note for block in blocks for note in _objects(block.get("annotations"))]
+    pages = {note["url"]: note.get("title") for note in notes if note.get("type") == "url_citation"}
+    for url, title in pages.items():
+        yield PartDone(SourcePart(url=url, title=title))
+
+
 def _raise_reported(event: dict[str, Any]) -> None:
     response = event.get("response")
     holder = response.get("error") if isinstance(response, Mapping) else event
@@ -141,9 +187,9 @@ def _raise_reported(event: dict[str, Any]) -> None:
     raise ReportedError(str(body.get("message") or "The response failed."), body=body)
 
 
-def _approval_needed(checks: list[dict[str, Any]]) -> str:
-    texts = [str(check.get("message") or check.get("code") or check.get("id")) for check in checks]
-    return f"Not done: a person must approve this first ({'; '.join(texts)[:_MAX_CHECKS]})."
+def _reasons(checks: list[dict[str, Any]]) -> tuple[str, ...]:
+    texts = (str(check.get("message") or check.get("code") or check.get("id")) for check in checks)
+    return tuple(text[:_MAX_CHECKS] for text in texts)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

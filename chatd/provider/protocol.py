@@ -11,10 +11,14 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from chatd.constants import MAX_OUTPUT_TOKENS
+from chatd.model_wire import ReasoningEffort
 from chatd.prompt.message import PromptMessage
-from chatd.wire import ReasoningPart, TextPart, ToolCallPart, Usage
+from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
 __all__ = [
+    "MAX_OUTPUT_TOKENS",
+    "Alive",
     "ComputerSpec",
     "FinishReason",
     "Finished",
@@ -27,6 +31,7 @@ __all__ = [
     "ReasoningDelta",
     "TextDelta",
     "ToolInputDelta",
+    "WebSearch",
 ]
 
 FinishReason = Literal["stop", "tool-calls", "length", "content-filter", "other"]
@@ -56,15 +61,40 @@ class ComputerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebSearch:
+    """
+    Searches that the vendor runs itself; what a vendor has no word for is left out.
+
+    *allowed_domains* and *blocked_domains* exclude each other.
+    """
+
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    context_size: Literal["low", "medium", "high"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One model call."""
+    """
+    One model call. Without *may_call* the tools are only there for the history to make sense.
+
+    *effort* is one that the model offers; None: as the vendor has it.
+    """
 
     model: str
     system: str
     messages: tuple[PromptMessage, ...]
     tools: tuple[FunctionTool, ...] = ()
     computer: ComputerSpec | None = None
-    max_output_tokens: int = 32_000
+    web_search: WebSearch | None = None
+    effort: ReasoningEffort | None = None
+    max_output_tokens: int = MAX_OUTPUT_TOKENS
+    may_call: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The vendor sent something that means nothing else: it thinks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +118,34 @@ class ToolInputDelta:
     tool_call_id: str
     tool_name: str
     args_delta: str
+    provider_executed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PartDone:
-    """A whole part, in order of arrival; replaces the deltas since the last one."""
+    """
+    A whole part, in order of arrival; replaces the deltas since the last one.
 
-    part: TextPart | ReasoningPart | ToolCallPart
+    Results are those of tools that the vendor ran itself.
+    """
+
+    part: TextPart | ReasoningPart | ToolCallPart | ToolResultPart | SourcePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The vendor's terminal event was seen. A stream that ends without it is a fault."""
+    """
+    The vendor's terminal event was seen. A stream that ends without it is a fault.
+
+    *context_limit* is the model's window, where the server told it.
+    """
 
     reason: FinishReason
     usage: Usage = field(default_factory=Usage)
+    context_limit: int | None = None
 
 
-ProviderEvent = TextDelta | ReasoningDelta | ToolInputDelta | PartDone | Finished
+ProviderEvent = Alive | TextDelta | ReasoningDelta | ToolInputDelta | PartDone | Finished
 
 
 class Provider(Protocol):

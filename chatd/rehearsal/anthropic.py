@@ -57,7 +57,14 @@ _STOP_REASONS: dict[Finish, str] = {
     "content-filter": "refusal",
 }
 # Blocks that carry nothing a program in our language could mean.
-_IGNORED_BLOCKS = ("document", "redacted_thinking", "search_result", "thinking")
+_IGNORED_BLOCKS = (
+    "document",
+    "redacted_thinking",
+    "search_result",
+    "server_tool_use",
+    "thinking",
+    "web_search_tool_result",
+)
 
 _Piece = str | Picture | ToolUse | ToolOutput
 
@@ -81,14 +88,18 @@ class AnthropicCodec:
             tools=frozenset(filter(None, map(_tool_name, tools))),
             computer=next(filter(None, map(_computer_form, tools)), None),
             stream=a_bool(body.get("stream"), "stream"),
+            may_call=body.get("tool_choice") != {"type": "none"},
         )
 
     def encode(self, conversation: Conversation, reply: Reply, stamp: Stamp) -> Json:
         """Write a whole message."""
-        content: list[Json] = [{"type": "text", "text": reply.text, "citations": None}] if reply.text else []
+        citations = _citations(reply)
+        content: list[Json] = (
+            [{"type": "text", "text": reply.text, "citations": citations}] if reply.text else []
+        )
         return {
             **_message(conversation, stamp),
-            "content": content + _tool_blocks(conversation, reply, stamp),
+            "content": _search_blocks(reply, stamp) + content + _tool_blocks(conversation, reply, stamp),
             "stop_reason": _STOP_REASONS[reply.finish],
             "usage": _usage(conversation.input_tokens, reply.output_tokens),
         }
@@ -99,9 +110,12 @@ class AnthropicCodec:
         yield _event({"type": "message_start", "message": start})
         yield _event({"type": "ping"})
         index = 0
+        for block in _search_blocks(reply, stamp):
+            yield from _search_events(index, block)
+            index += 1
         if reply.text:
-            yield from _text_events(reply)
-            index = 1
+            yield from _text_events(index, reply)
+            index += 1
         for block in _tool_blocks(conversation, reply, stamp):
             yield from _tool_events(index, block)
             index += 1
@@ -118,6 +132,10 @@ class AnthropicCodec:
             "error": {"type": kind, "message": error.user_text},
             "request_id": request_id,
         }
+
+    def report(self, error: ApiError, request_id: str) -> Event:
+        """Write an error as an event of a stream."""
+        return Event(name="error", data=self.error(error, request_id))
 
     def models(self, names: Sequence[str]) -> Json:
         """Write the list of models."""
@@ -314,13 +332,62 @@ def _action_input(action: Action) -> Json:
     return values
 
 
-def _text_events(reply: Reply) -> Iterator[Event]:
-    block = {"type": "text", "text": "", "citations": None}
-    yield _event({"type": "content_block_start", "index": 0, "content_block": block})
+def _search_blocks(reply: Reply, stamp: Stamp) -> list[Json]:
+    """Each search and, right behind it, what it found."""
+    blocks: list[Json] = []
+    for number, search in enumerate(reply.searches):
+        call_id = f"srvtoolu_{stamp.nonce}{number}"
+        found = [
+            {
+                "type": "web_search_result",
+                "url": page.url,
+                "title": page.title,
+                "encrypted_content": page.seal,
+                "page_age": None,
+            }
+            for page in search.pages
+        ]
+        direct = {"type": "direct"}
+        call = {"type": "server_tool_use", "id": call_id, "name": "web_search", "caller": direct}
+        blocks.append({**call, "input": {"query": search.query}})
+        blocks.append(
+            {"type": "web_search_tool_result", "tool_use_id": call_id, "caller": direct, "content": found}
+        )
+    return blocks
+
+
+def _search_events(index: int, block: Json) -> Iterator[Event]:
+    if block["type"] == "server_tool_use":
+        yield from _tool_events(index, block)
+        return
+    yield _event({"type": "content_block_start", "index": index, "content_block": block})
+    yield _event({"type": "content_block_stop", "index": index})
+
+
+def _citations(reply: Reply) -> list[Json] | None:
+    return [
+        {
+            "type": "web_search_result_location",
+            "url": page.url,
+            "title": page.title,
+            "cited_text": page.title,
+            "encrypted_index": page.seal,
+        }
+        for page in reply.pages
+    ] or None
+
+
+def _text_events(index: int, reply: Reply) -> Iterator[Event]:
+    citations = _citations(reply)
+    block: Json = {"type": "text", "text": "", "citations": [] if citations else None}
+    yield _event({"type": "content_block_start", "index": index, "content_block": block})
     for chunk in reply.chunks:
-        delta = {"type": "text_delta", "text": chunk.text}
-        yield _event({"type": "content_block_delta", "index": 0, "delta": delta}, chunk.delay_ms)
-    yield _event({"type": "content_block_stop", "index": 0})
+        delta: Json = {"type": "text_delta", "text": chunk.text}
+        yield _event({"type": "content_block_delta", "index": index, "delta": delta}, chunk.delay_ms)
+    for citation in citations or ():
+        delta = {"type": "citations_delta", "citation": citation}
+        yield _event({"type": "content_block_delta", "index": index, "delta": delta})
+    yield _event({"type": "content_block_stop", "index": index})
 
 
 def _tool_events(index: int, block: Json) -> Iterator[Event]:

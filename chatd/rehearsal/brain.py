@@ -53,6 +53,8 @@ def decide(conversation: Conversation, read: Reader = read_or_none) -> Reply:
 
 
 def _decide(conversation: Conversation, turn: Turn, read: Reader) -> Reply:
+    if not conversation.may_call:
+        return _saying(_summary(conversation))
     if conversation.computer is not None and turn.program.steps:
         return work(turn, conversation.computer, read)
     last = next((call for call in reversed(turn.calls) if call.name in {SPAWN_TOOL, WAIT_TOOL}), None)
@@ -113,6 +115,14 @@ def _report(result: dict[str, object]) -> str:
         # Not the tool's JSON, so the words of whatever stood in its way.
         return f"I could not get the agent's report: {result['output']}"
     return f"The agent at the desktop ended without a report (status: {result.get('status', 'unknown')})."
+
+
+def _summary(conversation: Conversation) -> str:
+    """What is asked for when no tool may be called: the conversation in a few words."""
+    *said, _ = [entry.text for entry in conversation.entries if entry.text.strip()] or [""]
+    calls = sum(len(entry.calls) for entry in conversation.entries)
+    words = (said[-1] if said else "nothing")[:MAX_ECHO_CHARACTERS]
+    return f"The conversation so far had {calls} tool calls. Said last: {words}"
 
 
 def _introduction(turn: Turn) -> str:

@@ -1,5 +1,5 @@
 """
-What the three vendor codecs share: their interface, and strict reading of foreign JSON.
+What the four vendor codecs share: their interface, and strict reading of foreign JSON.
 
 A codec is pure: it decodes a request's body into a ``Conversation``, encodes a
 ``Reply`` as a body or as stream events, and knows its vendor's shape of errors.
@@ -87,6 +87,10 @@ class Codec(Protocol):
 
     def error(self, error: ApiError, request_id: str) -> Json:
         """Write an error."""
+        ...
+
+    def report(self, error: ApiError, request_id: str) -> Event:
+        """Write an error as an event of a stream that had begun well."""
         ...
 
     def models(self, names: Sequence[str]) -> Json:

@@ -70,6 +70,7 @@ class CompletionsCodec:
             computer=ComputerForm.FUNCTION if "computer" in tools else None,
             stream=a_bool(body.get("stream"), "stream"),
             include_usage=a_bool(options.get("include_usage"), "stream_options.include_usage"),
+            may_call=body.get("tool_choice") != "none",
         )
 
     def encode(self, conversation: Conversation, reply: Reply, stamp: Stamp) -> Json:
@@ -116,6 +117,10 @@ class CompletionsCodec:
     def error(self, error: ApiError, request_id: str) -> Json:  # noqa: ARG002 - the vendor sends it in a header
         """Write an error."""
         return error_body(error)
+
+    def report(self, error: ApiError, request_id: str) -> Event:
+        """Write an error as an event of a stream."""
+        return Event(data=self.error(error, request_id))
 
     def models(self, names: Sequence[str]) -> Json:
         """Write the list of models."""

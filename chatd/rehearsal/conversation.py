@@ -5,6 +5,7 @@ Codecs decode a vendor's request into a ``Conversation`` and encode a ``Reply``
 back. Nothing here knows a vendor, a socket or a clock.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,8 +21,10 @@ __all__ = [
     "Conversation",
     "Entry",
     "Finish",
+    "Page",
     "Picture",
     "Reply",
+    "Search",
     "ToolOutput",
     "ToolUse",
     "chunked",
@@ -42,6 +45,7 @@ class ComputerForm(StrEnum):
 
     ANTHROPIC_TOOL = "anthropic-tool"
     ANTHROPIC_TOOLSET = "anthropic-toolset"
+    GOOGLE_TOOL = "google-tool"
     OPENAI_TOOL = "openai-tool"
     FUNCTION = "function"
 
@@ -92,7 +96,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A whole model request. *max_output_tokens* 0 means no limit."""
+    """A whole model request. *max_output_tokens* 0: no limit. Without *may_call* no tool may be called."""
 
     model: str
     system: str = ""
@@ -102,6 +106,7 @@ class Conversation:
     stream: bool = False
     include_usage: bool = False
     max_output_tokens: int = 0
+    may_call: bool = True
 
     @property
     def input_tokens(self) -> int:
@@ -133,12 +138,39 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the model answers: text, then calls."""
+class Page:
+    """Something that a search found."""
 
+    url: str
+    title: str
+
+    @property
+    def seal(self) -> str:
+        """What stands for its content, and must come back as it is."""
+        return f"sealed_{hashlib.sha256(self.url.encode()).hexdigest()[:24]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search that the vendor itself runs."""
+
+    query: str
+    pages: tuple[Page, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the model answers: searches that it ran, text that cites what they found, then calls."""
+
+    searches: tuple[Search, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     calls: tuple[Call, ...] = ()
     finish: Finish = "stop"
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """Everything that was found."""
+        return tuple(page for search in self.searches for page in search.pages)
 
     @property
     def text(self) -> str:

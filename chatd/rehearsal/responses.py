@@ -64,6 +64,7 @@ class ResponsesCodec:
             tools=frozenset(map(_tool_name, tools)),
             computer=next(filter(None, map(_computer_form, tools)), None),
             stream=a_bool(body.get("stream"), "stream"),
+            may_call=body.get("tool_choice") != "none",
         )
 
     def encode(self, conversation: Conversation, reply: Reply, stamp: Stamp) -> Json:
@@ -77,6 +78,19 @@ class ResponsesCodec:
     def error(self, error: ApiError, request_id: str) -> Json:  # noqa: ARG002 - the vendor sends it in a header
         """Write an error."""
         return error_body(error)
+
+    def report(self, error: ApiError, request_id: str) -> Event:  # noqa: ARG002
+        """Write an error as an event of a stream."""
+        inner = error_body(error)["error"]
+        code = inner.get("code") or inner.get("type")
+        data = {
+            "type": "error",
+            "code": code,
+            "message": error.user_text,
+            "param": None,
+            "sequence_number": 0,
+        }
+        return Event(name="error", data=data)
 
     def models(self, names: Sequence[str]) -> Json:
         """Write the list of models."""

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from chatd.rehearsal.codec import Event, Json, Stamp, pieces
-from chatd.rehearsal.conversation import Call, ComputerForm, Conversation, Reply
+from chatd.rehearsal.conversation import Call, ComputerForm, Conversation, Page, Reply, Search
 from chatd.rehearsal.openai_shapes import call_id_of, function_arguments
 from computer.wire import Action, Click, Drag, Key, LeftClickDrag, MouseMove, Scroll, TypeText, Wait
 
@@ -50,9 +50,10 @@ def response_object(
 
 def items_of(conversation: Conversation, reply: Reply, stamp: Stamp) -> list[Json]:
     """The output items: a message when there is text, then the calls."""
-    items: list[Json] = []
+    items: list[Json] = [_search_item(search, stamp, index) for index, search in enumerate(reply.searches)]
     if reply.text:
-        part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        notes = [_citation(page, reply) for page in reply.pages]
+        part = {"type": "output_text", "text": reply.text, "annotations": notes, "logprobs": []}
         items.append(
             {
                 "id": f"msg_{stamp.nonce}",
@@ -101,7 +102,7 @@ def _message_events(item: Json, reply: Reply, place: Json) -> Iterator[_Plain]:
     spot = {**place, "item_id": item["id"], "content_index": 0}
     part = item["content"][0]
     yield "response.output_item.added", {**place, "item": {**item, "status": "in_progress", "content": []}}, 0
-    yield "response.content_part.added", {**spot, "part": {**part, "text": ""}}, 0
+    yield "response.content_part.added", {**spot, "part": {**part, "text": "", "annotations": []}}, 0
     for chunk in reply.chunks:
         yield "response.output_text.delta", {**spot, "delta": chunk.text, "logprobs": []}, chunk.delay_ms
     yield "response.output_text.done", {**spot, "text": reply.text, "logprobs": []}, 0
@@ -119,6 +120,22 @@ def _function_events(item: Json, place: Json) -> Iterator[_Plain]:
         yield "response.function_call_arguments.delta", {**spot, "delta": piece}, 0
     done = {**spot, "arguments": item["arguments"], "name": item["name"]}
     yield "response.function_call_arguments.done", done, 0
+
+
+def _search_item(search: Search, stamp: Stamp, index: int) -> Json:
+    sources = [{"type": "url", "url": page.url} for page in search.pages]
+    action = {"type": "search", "query": search.query, "queries": [search.query], "sources": sources}
+    return {
+        "id": f"ws_{stamp.nonce}{index}",
+        "type": "web_search_call",
+        "status": "completed",
+        "action": action,
+    }
+
+
+def _citation(page: Page, reply: Reply) -> Json:
+    spot = {"start_index": 0, "end_index": len(reply.text)}
+    return {"type": "url_citation", "url": page.url, "title": page.title, **spot}
 
 
 def _call_item(call: Call, form: ComputerForm | None, stamp: Stamp, index: int) -> Json:

@@ -2,7 +2,8 @@
 Who asks: bearer token or session cookie, checked before any handler and any upgrade.
 
 Cookies travel by themselves, so a request that rests on one must come from our
-own page: its Origin is compared with the host it asked for.
+own page: its Origin is compared with the host it asked for. A token's scopes and
+how often it may ask are checked here too; logging in is ``chatd.routes.login``.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,35 +11,42 @@ from urllib.parse import SplitResult, urlsplit
 
 from aiohttp import hdrs, web
 
-from chatd.errors import BadRequest, Forbidden, Unauthorised
-from chatd.routes.context import IDENTITY, SETTINGS, services
+from chatd.audit import AuditAction
+from chatd.errors import AdminOnly, BadRequest, Forbidden, Unauthorised
+from chatd.routes.auditing import record
+from chatd.routes.context import IDENTITY, SETTINGS, identity, services
+from chatd.routes.guarding import count_request, count_stranger, count_wrong_token, note_use
+from chatd.scopes import API_PREFIX, METRICS_PATH, SAFE_METHODS, needed_scope
 from chatd.store import accounts
 from chatd.store.accounts import TokenKind
 
-__all__ = ["COOKIE", "auth_middleware", "header_middleware", "host_middleware", "routes"]
+__all__ = [
+    "COOKIE",
+    "METRICS_PATH",
+    "auth_middleware",
+    "header_middleware",
+    "host_middleware",
+    "identify",
+    "split_address",
+]
 
 COOKIE = "agentd_session"
-API_PREFIX = "/api/experimental/"
 AGENT_PREFIX = "/api/agent/"
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Seconds; as long as the session behind it.
-COOKIE_MAX_AGE_S = 30 * 24 * 3600
 CSP = (
     "default-src 'self'; img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
 )
 
-routes = web.RouteTableDef()
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware
 async def host_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer only under our own names, so that no foreign name can be rebound to us."""
-    name = _split(f"//{request.host}").hostname or ""
+    name = split_address(f"//{request.host}").hostname or ""
     settings = request.app[SETTINGS]
-    if name not in LOOPBACK | {settings.host} | set(settings.public_hosts):
+    if name not in LOOPBACK | {settings.host, *settings.public_hosts, _host_of(settings.advertise_url)}:
         raise BadRequest(f"this server does not answer as {name!r}; see CHATD_PUBLIC_HOSTS")
     return await handler(request)
 
@@ -50,32 +58,64 @@ async def header_middleware(request: web.Request, handler: Handler) -> web.Strea
         response = await handler(request)
     except web.HTTPException as exc:
         # A redirect.
-        _secure(exc)
+        _secure(exc, is_tls=request.secure)
         raise
     if not response.prepared:
-        _secure(response)
+        _secure(response, is_tls=request.secure)
     return response
 
 
-def _secure(response: web.StreamResponse) -> None:
+def _secure(response: web.StreamResponse, *, is_tls: bool) -> None:
     response.headers.setdefault("Content-Security-Policy", CSP)
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     response.headers.setdefault("Referrer-Policy", "no-referrer")
     response.headers.setdefault("Cross-Origin-Opener-Policy", "same-origin")
+    if is_tls:
+        response.headers.setdefault("Strict-Transport-Security", "max-age=31536000")
 
 
 @web.middleware
 async def auth_middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Identify the caller of every API route."""
+    """Identify the caller of every API route, and of the metrics: they tell of models and their use."""
+    if request.path.startswith((AGENT_PREFIX, API_PREFIX)) or request.path == METRICS_PATH:
+        await _let_in(request)
+    else:
+        count_stranger(request)
+    try:
+        return await handler(request)
+    except AdminOnly:
+        await record(request, AuditAction.ADMIN_REFUSED, target=f"{request.method} {request.path}")
+        raise
+
+
+async def _let_in(request: web.Request) -> None:
+    try:
+        await identify(request)
+    except Unauthorised:
+        if _token_of(request):
+            count_wrong_token(request)
+        raise
+    count_request(request, identity(request))
+    await note_use(request, identity(request))
+
+
+async def identify(request: web.Request) -> None:
+    """
+    Find out who asks, also in the middle of a long stream: tokens end and are revoked meanwhile.
+
+    Raises:
+        Unauthorised, Forbidden: nobody who may.
+    """
     if request.path.startswith(AGENT_PREFIX):
         request[IDENTITY] = await _identify(request, _bearer(request), frozenset({"agent"}))
-    elif request.path.startswith(API_PREFIX):
-        bearer, cookie = _bearer(request), request.cookies.get(COOKIE)
-        token = bearer or cookie
-        if bearer is None and cookie:
-            _require_own_origin(request)
-        request[IDENTITY] = await _identify(request, token, frozenset({"api", "session"}))
-    return await handler(request)
+        return
+    if _bearer(request) is None and request.cookies.get(COOKIE):
+        _require_own_origin(request)
+    who = await _identify(request, _token_of(request), frozenset({"api", "session"}))
+    scope = needed_scope(request.method, request.path)
+    if not who.has(scope):
+        raise Forbidden(f"this token lacks the scope {scope.value!r}")
+    request[IDENTITY] = who
 
 
 async def _identify(
@@ -85,6 +125,10 @@ async def _identify(
         raise Unauthorised("log in first: open the URL that agentd up printed, or send a bearer token")
     store = services(request).store
     return await store.read(accounts.authenticate, token, kinds, now=store.now())
+
+
+def _token_of(request: web.Request) -> str | None:
+    return _bearer(request) or request.cookies.get(COOKIE)
 
 
 def _bearer(request: web.Request) -> str | None:
@@ -100,44 +144,17 @@ def _require_own_origin(request: web.Request) -> None:
         if is_upgrade or request.method not in SAFE_METHODS:
             raise Forbidden("a request with a cookie must carry the Origin of this page")
         return
-    if _split(origin).netloc != request.host:
+    if split_address(origin).netloc != request.host:
         raise Forbidden("this origin may not use the session")
 
 
-def _split(address: str) -> SplitResult:
+def _host_of(url: str | None) -> str | None:
+    return split_address(url).hostname if url else None
+
+
+def split_address(address: str) -> SplitResult:
     """An address as a header gave it; what is none has no host."""
     try:
         return urlsplit(address)
     except ValueError:
         return urlsplit("")
-
-
-@routes.get("/login")
-async def login(request: web.Request) -> web.StreamResponse:
-    """Trade the one-time token of the printed URL for a session cookie."""
-    store = services(request).store
-    try:
-        session = await store.write(accounts.login, request.query.get("token", ""), now=store.now())
-    except Unauthorised:
-        text = "This login link was used or has expired. `agentd login-url` prints a new one.\n"
-        return web.Response(text=text, status=401)
-    response = web.HTTPSeeOther("/")
-    response.set_cookie(
-        COOKIE,
-        session,
-        max_age=COOKIE_MAX_AGE_S,
-        httponly=True,
-        samesite="Lax",
-        secure=request.secure,
-        path="/",
-    )
-    raise response
-
-
-@routes.post("/api/experimental/login-tokens")
-async def create_login_token(request: web.Request) -> web.Response:
-    """A new one-time login token for the caller."""
-    store = services(request).store
-    user_id = request[IDENTITY].user_id
-    token = await store.write(accounts.issue_token, "login", user_id, now=store.now())
-    return web.json_response({"token": token, "path": f"/login?token={token}"}, status=201)

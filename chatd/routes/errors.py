@@ -1,7 +1,8 @@
 """HTTP status by error family. Every error body is ``{message, detail?, code}``."""
 
+import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 import structlog
 from aiohttp import web
@@ -11,27 +12,48 @@ from chatd.errors import (
     AgentUnavailable,
     BadRequest,
     ChatdError,
+    ControlHeld,
     Forbidden,
     InvalidState,
+    KeyReused,
+    LastAdmin,
     NotFound,
+    NotInControl,
     QueueFull,
+    TooLarge,
+    TooManyRequests,
     TransitionNotAllowed,
     Unauthorised,
+    UsageLimitReached,
 )
+from chatd.routes.bounds import Busy, TooSlow, read_within
+from chatd.store.outages import is_outage
+from chatd.store.sqlite_faults import explain_fault
 
-__all__ = ["error_body", "error_middleware", "read_body", "status_of"]
+__all__ = ["error_body", "error_middleware", "read_body", "read_query", "status_of"]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 log = structlog.get_logger("chatd.http")
 
+# Seconds; whoever is refused for a moment comes back after it.
+RETRY_SOON = {"Retry-After": "1"}
+
 # First match wins; families stand behind their members.
 STATUS: tuple[tuple[type[ChatdError], int], ...] = (
+    (TooLarge, 413),
+    (TooSlow, 408),
+    (Busy, 429),
     (BadRequest, 400),
     (Unauthorised, 401),
     (Forbidden, 403),
     (NotFound, 404),
     (InvalidState, 409),
+    (ControlHeld, 409),
+    (NotInControl, 409),
     (TransitionNotAllowed, 409),
+    (UsageLimitReached, 409),
+    (KeyReused, 409),
+    (LastAdmin, 409),
     (QueueFull, 429),
     (AgentUnavailable, 400),
 )
@@ -56,17 +78,39 @@ async def error_middleware(
     try:
         return await handler(request)
     except ChatdError as exc:
-        return web.json_response(error_body(str(exc), exc.code), status=status_of(exc))
+        return web.json_response(_body_of(exc), status=status_of(exc), headers=_when(exc))
     except web.HTTPException as exc:
         if exc.status < 400:
             raise
         return web.json_response(error_body(exc.reason, "http_error"), status=exc.status, headers=_allow(exc))
     except (ConnectionError, TimeoutError):
         raise
-    except Exception:
+    except Exception as exc:
+        if (text := explain_fault(exc)) is not None:
+            log.error("database fails", action="database_failed", path=request.path, reason=text)  # noqa: TRY400 -- known
+            return web.json_response(error_body(text, "database_failed"), status=503, headers=RETRY_SOON)
+        if is_outage(exc):
+            log.warning("database away", action="request_waits", path=request.path, reason=str(exc)[:200])
+            body = error_body("The database can't be reached; try again.", "database_unavailable")
+            return web.json_response(body, status=503, headers=RETRY_SOON)
         log.exception("request failed", action="request_failed", method=request.method, path=request.path)
         body = error_body("Something went wrong inside chatd; its log says what.", "internal")
         return web.json_response(body, status=500)
+
+
+def _body_of(error: ChatdError) -> dict[str, Any]:
+    body = error_body(str(error), error.code)
+    if isinstance(error, UsageLimitReached):
+        names = ("spent_micros", "limit_micros", "resets_at")
+        body |= {name: getattr(error, name) for name in names}
+    return body
+
+
+def _when(error: ChatdError) -> dict[str, str]:
+    """When to come again: whole seconds, rounded up, so that who waits so long is let in."""
+    if isinstance(error, TooManyRequests):
+        return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
+    return RETRY_SOON if status_of(error) in {429, 503} else {}
 
 
 def _allow(exc: web.HTTPException) -> dict[str, str]:
@@ -81,13 +125,33 @@ async def read_body(request: web.Request, model: type[ModelT]) -> ModelT:
         BadRequest: not JSON, or not what the route takes; the text names the field.
     """
     try:
-        raw = await request.json()
+        async with read_within():
+            raw = await request.json()
     except (ValueError, LookupError, RecursionError) as exc:
         # Besides bad JSON: a number of thousands of digits, a charset that does not exist.
         raise BadRequest(f"the body is not JSON: {exc}") from exc
+    return _validated(raw, model, whole="body")
+
+
+def read_query(request: web.Request, model: type[ModelT]) -> ModelT:
+    """
+    The request's query as *model*; a name that may be repeated is a list there.
+
+    Raises:
+        BadRequest: not what the route takes; the text names the parameter.
+    """
+    raw: dict[str, Any] = {}
+    for name in request.query:
+        field = model.model_fields.get(name)
+        is_list = field is not None and get_origin(field.annotation) is list
+        raw[name] = request.query.getall(name) if is_list else request.query[name]
+    return _validated(raw, model, whole="query")
+
+
+def _validated(raw: object, model: type[ModelT], *, whole: str) -> ModelT:
     try:
         return model.model_validate(raw)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "body"
+        where = ".".join(str(step) for step in first["loc"]) or whole
         raise BadRequest(f"{where}: {first['msg']}") from exc

@@ -5,22 +5,25 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from chatd.model_wire import ModelConfig
 from chatd.store import schema
-from chatd.wire import ModelConfig
+from chatd.store.inserts import insert_new
 
 __all__ = ["save_configs"]
 
 
 def save_configs(connection: sa.Connection, configs: Iterable[ModelConfig], *, now: datetime) -> None:
-    """Insert what is new, refresh what is known; nothing is deleted."""
+    """Insert what is new, refresh what is known, disable what is gone; nothing is deleted."""
     table = schema.model_configs
+    connection.execute(table.update().values(enabled=False, is_default=False))
     for config in configs:
         values = {
             "provider": config.provider,
             "model": config.model,
             "display_name": config.display_name,
             "rehearsal": config.rehearsal,
+            "enabled": True,
+            "is_default": config.is_default,
         }
-        updated = connection.execute(table.update().where(table.c.id == config.id).values(values))
-        if updated.rowcount == 0:
-            connection.execute(table.insert().values(id=config.id, created_at=now, **values))
+        if not insert_new(connection, table, {"id": config.id, "created_at": now, **values}):
+            connection.execute(table.update().where(table.c.id == config.id).values(values))

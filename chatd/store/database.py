@@ -1,51 +1,68 @@
 """
 A database and the threads that talk to it.
 
-Statements run synchronously inside closures: one writer thread (SQLite has one
-writer anyway) and a few readers beside it. A closure is one transaction.
+Statements run synchronously inside closures, on threads of our own: one that writes
+to SQLite, a few to PostgreSQL, and some that read. A closure is one transaction.
 """
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
-__all__ = ["Database", "sqlite_url"]
+from chatd.errors import Refused
+from chatd.store import migrating
+from chatd.store.engines import WATCHFUL, make_engines, sqlite_url
+from chatd.store.migrating import Phase, Versions
 
-# Threads that read. Reads are short; two keep one slow list from delaying a stream.
-READERS = 2
-# Milliseconds SQLite waits for another process's lock (a backup, a shell) before it gives up.
-BUSY_TIMEOUT_MS = 10_000
+__all__ = ["Database", "DatabaseBusy", "sqlite_url"]
+
+# Key of PostgreSQL's advisory lock of whoever uses the database, beside others or alone: "chatd" in ASCII.
+OWNER_KEY = 0x6368617464
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def sqlite_url(path: Path) -> str:
-    """SQLAlchemy's URL of a SQLite file."""
-    return f"sqlite:///{path}"
+class DatabaseBusy(Refused):
+    """It is used by a chatd, or by somebody who wants it alone."""
+
+    code = "database_busy"
 
 
 class Database:
-    """One database, opened; migrate it before use."""
+    """
+    One database, opened; migrate it before use.
+
+    Raises:
+        ValueError: a database that we don't know.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._write_engine = _engine(url, begin="BEGIN IMMEDIATE")
-        self._read_engine = _engine(url, begin="BEGIN")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="db-write")
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")
+        engines = make_engines(url)
+        self._write_engine, self._read_engine = engines.write, engines.read
+        self._writer = ThreadPoolExecutor(engines.writers, thread_name_prefix="db-write")
+        self._readers = ThreadPoolExecutor(engines.readers, thread_name_prefix="db-read")
+        self._ownership: sa.Connection | None = None
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of ours rather than a server."""
+        return self._write_engine.dialect.name == "sqlite"
+
+    def __str__(self) -> str:
+        if self.is_sqlite:
+            return str(self._write_engine.url.database)
+        return self._write_engine.url.set(drivername="postgresql").render_as_string()
 
     async def write(
         self, run: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """
-        Run *run(connection, …)* in one transaction on the writer thread.
+        Run *run(connection, …)* in one transaction on a writing thread.
 
         Transaction: opened here; committed when *run* returns, rolled back when it raises.
         Cancellation: the transaction still ends, one way or the other, before the
@@ -69,24 +86,67 @@ class Database:
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
-    async def migrate(self) -> None:
-        """Bring the schema to the newest version."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._upgrade)
+    async def take(self, *, alone: bool = True) -> None:
+        """
+        Use the database until ``close``: beside other chatds, or *alone*.
 
-    def _upgrade(self) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-        with self._write_engine.connect() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+        A SQLite file is owned with its data directory; on PostgreSQL it is a lock that
+        dies with our connection.
+
+        Raises:
+            DatabaseBusy: chatds use it, or somebody has it alone.
+        """
+        if not self.is_sqlite:
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._take, alone)
+
+    def _take(self, alone: bool) -> None:
+        connection = self._read_engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()
+        self._ownership = connection
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
+        lock = sa.func.pg_try_advisory_lock if alone else sa.func.pg_try_advisory_lock_shared
+        if not connection.execute(sa.select(lock(OWNER_KEY))).scalar_one():
+            whose = "chatd runs" if alone else "somebody works alone"
+            raise DatabaseBusy(f"{whose} on {self}; wait for its end, or choose another database")
+
+    async def migrate(self, phase: Phase = "all") -> list[str]:
+        """
+        Run the pending migrations of *phase*; the versions that were reached.
+
+        Raises:
+            SchemaUnfit: ``post`` was asked for before ``pre``.
+        """
+        loop = asyncio.get_running_loop()
+        return list(await loop.run_in_executor(self._writer, migrating.migrate, self._write_engine, phase))
+
+    async def migrate_to(self, revision: str) -> None:
+        """Run all pending migrations up to *revision*; rows stay."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writer, migrating.migrate_to, self._write_engine, revision)
+
+    async def versions(self) -> Versions:
+        """What the schema is like, beside what this code knows."""
+        return await self.read(migrating.read_versions)
+
+    def connect_options(self) -> dict[str, Any]:
+        """For psycopg's ``connect``: a connection of one's own to the same PostgreSQL."""
+        _, options = self._read_engine.dialect.create_connect_args(self._read_engine.url)
+        return {
+            **{name: value for name, value in options.items() if name != "context"},
+            **WATCHFUL,
+            "application_name": "chatd hints",
+        }
 
     async def close(self) -> None:
         """Wait for the transactions under way, then close every connection."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._writer, self._write_engine.dispose)
-        await loop.run_in_executor(self._readers, self._read_engine.dispose)
-        self._writer.shutdown()
-        self._readers.shutdown()
+        await loop.run_in_executor(None, self._writer.shutdown)
+        await loop.run_in_executor(None, self._readers.shutdown)
+        if self._ownership is not None:
+            self._ownership.close()
+            self._ownership = None
+        self._write_engine.dispose()
+        self._read_engine.dispose()
 
 
 async def _finish(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
@@ -99,35 +159,3 @@ async def _finish(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if not future.cancelled():
             future.exception()
         raise
-
-
-def _engine(url: str, *, begin: str) -> sa.Engine:
-    if not url.startswith("sqlite:"):
-        msg = f"unsupported database URL {sa.make_url(url).render_as_string()}: this version runs on SQLite"
-        raise ValueError(msg)
-    engine = sa.create_engine(
-        url,
-        poolclass=sa.QueuePool,
-        pool_size=READERS,
-        max_overflow=0,
-        connect_args={"check_same_thread": False},
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def _on_connect(dbapi: Any, _: Any) -> None:  # noqa: ANN401 -- DBAPI objects
-        # sqlite3 must not open transactions by itself: ours begin IMMEDIATE, so that a
-        # transaction that reads first can still write.
-        dbapi.isolation_level = None
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            f"busy_timeout={BUSY_TIMEOUT_MS}",
-        ):
-            dbapi.execute(f"PRAGMA {pragma}")
-
-    @sa.event.listens_for(engine, "begin")
-    def _on_begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine

@@ -6,6 +6,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from chatd.store import schema
+from chatd.store.inserts import insert_new
 
 __all__ = ["claim_call"]
 
@@ -19,11 +20,9 @@ def claim_call(
     Transaction: joined; committed before the call leaves.
     """
     table = schema.tool_calls
+    values = {"chat_id": chat_id, "call_key": call_key, "boot_id": boot_id, "started_at": now}
+    if insert_new(connection, table, values):
+        return boot_id
     mine = (table.c.chat_id == chat_id) & (table.c.call_key == call_key)
-    known: str | None = connection.execute(sa.select(table.c.boot_id).where(mine)).scalar_one_or_none()
-    if known is not None:
-        return known
-    connection.execute(
-        table.insert().values(chat_id=chat_id, call_key=call_key, boot_id=boot_id, started_at=now)
-    )
-    return boot_id
+    known: str = connection.execute(sa.select(table.c.boot_id).where(mine)).scalar_one()
+    return known

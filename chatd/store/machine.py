@@ -1,159 +1,304 @@
 """
-The one way to write a chat's execution state.
+The one way to write a chat's execution state: the transitions of ``chatd.state.MATRIX``.
 
-``ChatTx`` is a chat's row, locked inside the caller's transaction. Its methods are
-the transitions of ``chatd.state.MATRIX``. The snapshot version rises once per
-transaction, whatever happens in it; history, queue and retry versions follow it
-when their rows change.
-
-Invariant: after ``flush`` the row classifies into a state that the matrix allows.
+``ChatTx`` is a locked chat with a method for each of them, used inside
+``Store.transition``.
 """
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from chatd.errors import LeaseLost, Misuse, NotFound, QueueFull
-from chatd.state import ChatState, Transition, check, classify
+from chatd.constants import MAX_QUEUED, REQUIRES_ACTION_S
+from chatd.errors import BadRequest, Misuse, NotFound, ResultsMismatch, TransitionNotAllowed
+from chatd.state import ChatState, Transition, check
 from chatd.store import schema
-from chatd.store.rows import (
-    NewMessage,
-    dump_parts,
-    local_calls,
-    message_from_row,
-    message_values,
-    queued_from_row,
+from chatd.store.boundaries import cleared_boundary
+from chatd.store.locked import Fence, LockedChat, cancelled_result
+from chatd.store.rows import NewMessage
+from chatd.store.uploads import link_files
+from chatd.wire import (
+    ChatError,
+    Message,
+    Part,
+    QueuedMessage,
+    RetryPayload,
+    TextPart,
+    ToolResultPart,
+    TurnChanges,
 )
-from chatd.wire import ChatError, Message, Part, QueuedMessage, RetryPayload, ToolCallPart, ToolResultPart
 
-__all__ = ["MAX_QUEUED", "STOPPED", "ChatTx", "Fence", "SendResult", "cancelled_result"]
+__all__ = ["MAX_QUEUED", "STOPPED", "ChatTx", "EditResult", "Fence", "SendResult", "cancelled_result"]
 
-# Messages that may wait in one chat; one more is refused.
-MAX_QUEUED = 20
-# What the model reads in place of a result that a stop cut off.
+# What the model reads in place of a result that never came, by what ended the wait.
 STOPPED = "The user stopped the turn before this call was answered."
+SENT = "The user sent a new message before this call was answered."
+EDITED = "The user changed the conversation before this call was answered."
+ENDED = "The turn ended before this call was answered."
+REFUSED = "The user did not allow this call; it was not run."
+LATE = "The client did not answer this call in time."
+RECONCILED = "The chat was repaired before this call was answered."
+# A message that changes nothing of its chat.
+UNCHANGED = TurnChanges()
 
 
-class Fence:
-    """What a runner believed when it began; re-checked in the writing transaction."""
-
-    __slots__ = ("history_version", "runner_id", "status")
-
-    def __init__(self, *, runner_id: UUID, history_version: int, status: str) -> None:
-        self.runner_id = runner_id
-        self.history_version = history_version
-        self.status = status
-
-
+@dataclass(frozen=True, slots=True)
 class SendResult:
     """Rows that a send made: *messages* entered the history, *queued* waits."""
 
-    __slots__ = ("messages", "queued")
-
-    def __init__(self, messages: list[Message], queued: QueuedMessage | None) -> None:
-        self.messages = messages
-        self.queued = queued
+    messages: list[Message]
+    queued: QueuedMessage | None
 
 
-def cancelled_result(call: ToolCallPart, reason: str) -> ToolResultPart:
-    """The synthetic answer of a call that will get no other."""
-    return ToolResultPart(
-        tool_call_id=call.tool_call_id,
-        tool_name=call.tool_name,
-        result={"error": reason},
-        is_error=True,
-    )
+@dataclass(frozen=True, slots=True)
+class EditResult:
+    """Rows that an edit made, and the ids of those that it took out of sight."""
+
+    messages: list[Message]
+    deleted_ids: list[int]
 
 
-class ChatTx:
-    """A locked chat; make it with ``lock``, end it with ``flush``."""
+class ChatTx(LockedChat):
+    """A locked chat and its moves."""
 
-    def __init__(self, connection: sa.Connection, row: sa.RowMapping, *, now: datetime, queued: int) -> None:
-        self._connection = connection
-        self._now = now
-        self._queued = queued
-        self._values: dict[str, Any] = dict(row)
-        self._allowed: frozenset[ChatState] | None = None
-        self.chat_id: UUID = row["id"]
-        self.snapshot: int = row["snapshot_version"] + 1
-        self._values["snapshot_version"] = self.snapshot
+    # -- people ------------------------------------------------------------------
 
-    @classmethod
-    def lock(cls, connection: sa.Connection, chat_id: UUID, *, now: datetime) -> "ChatTx":
-        """
-        Read and lock the chat.
-
-        Raises:
-            NotFound: there is no such chat.
-
-        Transaction: joined.
-        """
-        statement = sa.select(schema.chats).where(schema.chats.c.id == chat_id).with_for_update()
-        row = connection.execute(statement).mappings().one_or_none()
-        if row is None:
-            raise NotFound("no such chat")
-        count = sa.select(sa.func.count()).where(schema.queued_messages.c.chat_id == chat_id)
-        return cls(connection, row, now=now, queued=connection.execute(count).scalar_one())
-
-    @property
-    def state(self) -> ChatState:
-        """The state as it is now, inside the transaction."""
-        return classify(self._values["status"], archived=self._values["archived"], has_queue=self._queued > 0)
-
-    def __getitem__(self, column: str) -> Any:  # noqa: ANN401 -- a column's value
-        return self._values[column]
-
-    def require(self, fence: Fence) -> None:
-        """
-        Check that the world is as the runner believes.
-
-        Raises:
-            LeaseLost: another runner owns the chat, or its history or status moved on.
-        """
-        believed = (fence.runner_id, fence.history_version, fence.status)
-        actual = (self["runner_id"], self["history_version"], self["status"])
-        if believed != actual:
-            raise LeaseLost(f"expected {believed}, found {actual}")
-
-    # -- transitions ---------------------------------------------------------
-
-    def insert_first(self, message: NewMessage) -> Message:
-        """The message a chat is created with."""
+    def insert_first(self, message: NewMessage, *, instructions: str = "") -> Message:
+        """The message a chat is created with, behind what its model is told first."""
         self._allowed = check(Transition.CREATE, ChatState.NONE)
-        return self._insert([message])[0]
+        content = link_files(self, message.content)
+        rows = [replace(message, content=content)]
+        if instructions:
+            told = (TextPart(text=instructions),)
+            rows.insert(0, NewMessage(role="system", content=told, visibility="model"))
+        return self._insert(rows)[-1]
 
-    def send(self, content: tuple[Part, ...], *, created_by: UUID, interrupt: bool = False) -> SendResult:
+    def send(
+        self,
+        content: tuple[Part, ...],
+        *,
+        created_by: UUID,
+        interrupt: bool = False,
+        steer: bool = False,
+        model_config_id: UUID | None = None,
+        changes: TurnChanges = UNCHANGED,
+    ) -> SendResult:
         """
         Add a user message: into the history when idle, else to the queue's tail.
+
+        With *steer* the turn under way takes it in before its next model call; if there is
+        none any more, it waits like others. Its model, and what else it changes of the chat,
+        hold from when it enters the history.
 
         Raises:
             QueueFull: ``MAX_QUEUED`` messages wait already.
         """
         self._begin(Transition.SEND_INTERRUPT if interrupt else Transition.SEND)
-        message = NewMessage(role="user", content=content, created_by=created_by)
-        idle = self["status"] in {"waiting", "error"}
-        if idle and self._queued == 0:
-            rows = self._close_calls("The user sent a new message before this call was answered.")
-            rows += self._insert([message])
-            self._set_running()
-            return SendResult(rows, None)
-        rows = []
-        if idle:
+        message = NewMessage(
+            role="user",
+            content=link_files(self, content),
+            created_by=created_by,
+            model_config_id=model_config_id,
+            reasoning_effort=changes.reasoning_effort,
+        )
+        if self["status"] not in {"waiting", "error"}:
+            return self._send_busy(message, changes, interrupt=interrupt, steer=steer)
+        self._values["compaction_requested_at"] = None
+        rows = self._close_calls(SENT)
+        queued = None
+        if self._queued:
             # The head leaves before the new one comes, so a full queue can't lock the chat in its error.
-            rows = self._close_calls("The user sent a new message before this call was answered.")
-            rows += self._promote_head()
-            self._set_running()
-        queued = self._enqueue(message)
-        if interrupt and not idle and self["status"] == "running":
-            self._values["status"] = "interrupting"
+            rows += self._promote(self._queued_row())
+            queued = self._enqueue(message, changes, steer=steer)
+        else:
+            self._change(changes)
+            rows += self._insert([message])
+        self._set_running()
         return SendResult(rows, queued)
 
-    def interrupt(self) -> None:
-        """Ask the runner to commit what it has and stop."""
+    def _send_busy(
+        self, message: NewMessage, changes: TurnChanges, *, interrupt: bool, steer: bool
+    ) -> SendResult:
+        queued = self._enqueue(message, changes, steer=steer)
+        rows: list[Message] = []
+        if interrupt and self["status"] == "running":
+            self._values["status"] = "interrupting"
+        elif interrupt and self["status"] == "requires_action":
+            rows = self._resume(SENT)
+        return SendResult(rows, queued)
+
+    def edit(
+        self,
+        message_id: int,
+        content: tuple[Part, ...],
+        *,
+        model_config_id: UUID | None = None,
+        changes: TurnChanges = UNCHANGED,
+    ) -> EditResult:
+        """
+        Say a user's message anew: it and everything after it are deleted (softly), the queue too.
+
+        Model and effort stay those of the message, unless others are given.
+
+        Raises:
+            NotFound: the chat has no such message (any more).
+            BadRequest: it is not a user's.
+        """
+        self._begin(Transition.EDIT)
+        target = self._message_row(message_id)
+        if target["role"] != "user" or target["compressed"]:
+            raise BadRequest("only a user's message can be edited")
+        deleted_ids = self._delete_from(message_id)
+        rows = self._close_calls(EDITED)
+        message = NewMessage(
+            role="user",
+            content=link_files(self, content),
+            created_by=target["created_by"],
+            visibility=target["visibility"],
+            model_config_id=model_config_id or target["model_config_id"],
+            reasoning_effort=changes.reasoning_effort
+            if "reasoning_effort" in changes.model_fields_set
+            else target["reasoning_effort"],
+        )
+        self._change(changes)
+        rows += self._insert([message])
+        self._drop_queue()
+        self._disown()
+        self._set_running()
+        return EditResult(rows, deleted_ids)
+
+    def _message_row(self, message_id: int) -> sa.RowMapping:
+        table = schema.messages
+        mine = (table.c.chat_id == self.chat_id) & (table.c.id == message_id) & table.c.deleted.is_(False)
+        row = self._connection.execute(sa.select(table).where(mine)).mappings().one_or_none()
+        if row is None or row["visibility"] == "model":
+            raise NotFound("no such message in this chat")
+        return row
+
+    def _drop_queue(self) -> None:
+        if self._queued:
+            mine = schema.queued_messages.c.chat_id == self.chat_id
+            self._connection.execute(schema.queued_messages.delete().where(mine))
+            self._touch_queue(-self._queued)
+
+    def delete_queued(self, queued_id: int) -> None:
+        """
+        Take a waiting message back.
+
+        Raises:
+            NotFound: it does not wait (any more).
+        """
+        self._begin(Transition.DELETE_QUEUED)
+        self._remove_queued(self._queued_row(queued_id)["id"])
+
+    def promote_queued(self, queued_id: int) -> list[Message]:
+        """
+        Let a waiting message be next: behind the interrupted answer of a busy chat, else at once.
+
+        Raises:
+            NotFound: it does not wait (any more).
+        """
+        self._begin(Transition.PROMOTE_QUEUED)
+        row = self._queued_row(queued_id)
+        if self["status"] in {"running", "interrupting"}:
+            head = self._queued_row()["position"]
+            table = schema.queued_messages
+            if row["position"] != head:
+                first = table.update().where(table.c.id == queued_id).values(position=head - 1)
+                self._connection.execute(first)
+                self._touch_queue(0)
+            self._values["status"] = "interrupting"
+            return []
+        rows = self._close_calls(SENT)
+        rows += self._promote(row)
+        self._set_running()
+        return rows
+
+    def interrupt(self) -> list[Message]:
+        """Ask the runner to commit what it has and stop; a wait for the client's results ends at once."""
         self._begin(Transition.INTERRUPT)
+        if self["status"] == "requires_action":
+            return self._resume(STOPPED)
         self._values["status"] = "interrupting"
+        return []
+
+    def complete_requires_action(self, results: Sequence[ToolResultPart]) -> list[Message]:
+        """
+        Take the client's answers to its calls; the turn goes on.
+
+        Raises:
+            ResultsMismatch: not exactly one result for each pending call.
+        """
+        self._begin(Transition.COMPLETE_REQUIRES_ACTION)
+        calls = {call.tool_call_id: call for call in self.open_dynamic_calls()}
+        given = [result.tool_call_id for result in results]
+        if sorted(given) != sorted(calls):
+            raise ResultsMismatch(
+                f"results are wanted for exactly {sorted(calls)}, given were {sorted(given)}"
+            )
+        by_id = {result.tool_call_id: result for result in results}
+        allowed = [
+            call_id
+            for call_id, call in calls.items()
+            if call.waits_for_approval and by_id[call_id].result == {"approved": True}
+        ]
+        self._allow_calls(allowed)
+        named = [
+            cancelled_result(call, REFUSED)
+            if call.waits_for_approval
+            else by_id[call_id].model_copy(update={"tool_name": call.tool_name})
+            for call_id, call in calls.items()
+            if call_id not in allowed
+        ]
+        rows = self._insert([NewMessage(role="tool", content=(result,)) for result in named])
+        self._set_running()
+        return rows
+
+    def request_compaction(self) -> None:
+        """Ask for a summary of the history before anything else is done."""
+        self._begin(Transition.REQUEST_COMPACTION)
+        self._values["compaction_requested_at"] = self._now
+        self._touch_history()
+        self._disown()
+        self._set_running()
+
+    def clear_context(self) -> list[Message]:
+        """Let the model begin anew; people keep seeing what was."""
+        self._begin(Transition.CLEAR_CONTEXT)
+        rows = self._close_calls(ENDED)
+        rows += self._insert(cleared_boundary())
+        self._values["status"] = "waiting"
+        self._values["last_error"] = None
+        self._values["updated_at"] = self._now
+        return rows
+
+    def archive(self) -> None:
+        """Put the chat away; its pin is lost."""
+        self._begin(Transition.ARCHIVE)
+        self._values["archived"] = True
+        self._values["pin_order"] = 0
+        self._values["updated_at"] = self._now
+
+    def unarchive(self) -> None:
+        """Take the chat out again."""
+        self._begin(Transition.UNARCHIVE)
+        self._values["archived"] = False
+        self._values["updated_at"] = self._now
+
+    def reconcile(self) -> list[Message]:
+        """Lead a chat in no known state to an error that explains itself."""
+        found = f"status {self['status']!r}, archived {self['archived']}, {self._queued} queued"
+        self._begin(Transition.RECONCILE)
+        rows = self._close_calls(RECONCILED)
+        self._values["archived"] = False
+        error = ChatError(message="This chat was in no valid state and was repaired.", detail=found)
+        self._fail(error)
+        return rows
+
+    # -- workers -----------------------------------------------------------------
 
     def record_attempt(self) -> int:
         """Count one more try of the model call; returns its number."""
@@ -168,27 +313,62 @@ class ChatTx:
         self._begin(Transition.RECORD_RETRY)
         self._set_retry(payload.model_dump(mode="json"))
 
-    def commit_step(self, messages: list[NewMessage]) -> list[Message]:
+    def has_steered(self) -> bool:
+        """Whether messages wait for the next model call."""
+        return bool(self._queued) and bool(self._steered_rows())
+
+    def take_steered(self) -> list[Message]:
+        """Put the messages that wait for the next model call into the history, in order; the turn goes on."""
+        self._begin(Transition.TAKE_STEERED)
+        return [message for row in self._steered_rows() for message in self._promote(row)]
+
+    def commit_step(self, messages: Sequence[NewMessage]) -> list[Message]:
         """Append what one step gave."""
         self._begin(Transition.COMMIT_STEP)
         if not messages:
             raise Misuse("a step without messages is not committed")
         return self._insert(messages)
 
+    def set_aside(self, changes: Mapping[int, tuple[Part, ...]], note: str) -> list[Message]:
+        """
+        Put other content in place of what a vendor refuses, and tell people so.
+
+        What was there stays in the note, where nobody sees it.
+        """
+        self._begin(Transition.COMMIT_STEP)
+        kept = {str(message_id): self._content_of(message_id) for message_id in changes}
+        self._rewrite(changes)
+        told = TextPart(text=note, provider_metadata={"set_aside": kept})
+        return self._insert([NewMessage(role="assistant", content=(told,), visibility="user")])
+
+    def enter_requires_action(self) -> None:
+        """Wait for the client's results; nobody needs to own the chat meanwhile."""
+        self._begin(Transition.ENTER_REQUIRES_ACTION)
+        if not self.open_dynamic_calls():
+            raise Misuse("no call waits for the client")
+        self._values["status"] = "requires_action"
+        self._values["requires_action_deadline_at"] = self._now + timedelta(seconds=REQUIRES_ACTION_S)
+        self._set_retry(None)
+        self._disown()
+
+    def cancel_requires_action(self) -> list[Message]:
+        """The client's time is over: its calls get errors, and the turn goes on."""
+        self._begin(Transition.CANCEL_REQUIRES_ACTION)
+        if not self.open_dynamic_calls():
+            raise TransitionNotAllowed("no call waits for the client")
+        return self._resume(LATE)
+
     def finish_turn(self) -> list[Message]:
         """End the turn; a backlog's head starts the next one at once."""
         self._begin(Transition.FINISH_TURN)
-        return self._settle("The turn ended before this call was answered.")
+        return self._settle(ENDED)
 
     def finish_error(self, error: ChatError) -> None:
         """End the turn with an error that clients see."""
         self._begin(Transition.FINISH_ERROR)
-        self._values["status"] = "error"
-        self._set_retry(None)
-        self._values["last_error"] = error.model_dump(mode="json", exclude_none=True)
-        self._disown()
+        self._fail(error)
 
-    def finish_interruption(self, partial: list[NewMessage]) -> list[Message]:
+    def finish_interruption(self, partial: Sequence[NewMessage]) -> list[Message]:
         """Commit the partial answer, close every open call, then go idle or on to the backlog."""
         self._begin(Transition.FINISH_INTERRUPTION)
         rows = self._insert(partial)
@@ -208,15 +388,18 @@ class ChatTx:
         """Give ownership up."""
         self._disown()
 
-    # -- pieces ----------------------------------------------------------------
+    # -- pieces ------------------------------------------------------------------
 
-    def _begin(self, transition: Transition) -> None:
-        self._allowed = check(transition, self.state)
+    def _resume(self, reason: str) -> list[Message]:
+        """From waiting for the client back to running, its calls answered by an error."""
+        rows = self._close_calls(reason)
+        self._set_running()
+        return rows
 
     def _settle(self, reason: str) -> list[Message]:
         rows = self._close_calls(reason)
         if self._queued:
-            rows += self._promote_head()
+            rows += self._promote(self._queued_row())
             self._set_running()
         else:
             self._values["status"] = "waiting"
@@ -224,121 +407,9 @@ class ChatTx:
             self._disown()
         return rows
 
-    def _set_running(self) -> None:
-        self._values["status"] = "running"
-        self._values["last_error"] = None
-        self._values["updated_at"] = self._now
-
-    def _set_retry(self, payload: dict[str, Any] | None) -> None:
-        if payload == self._values["retry_state"]:
-            return
-        self._values["retry_state"] = payload
-        self._values["retry_state_version"] = self.snapshot
-
-    def _disown(self) -> None:
-        self._values["worker_id"] = None
-        self._values["runner_id"] = None
-        self._values["updated_at"] = self._now
-        mine = schema.heartbeats.c.chat_id == self.chat_id
-        self._connection.execute(schema.heartbeats.delete().where(mine))
-
-    def _insert(self, messages: list[NewMessage]) -> list[Message]:
-        if not messages:
-            return []
-        self._insert_files(messages)
-        rows = [self._insert_one(message) for message in messages]
-        for message in messages:
-            if message.model_config_id is not None:
-                self._values["last_model_config_id"] = message.model_config_id
-        self._values["history_version"] = self.snapshot
-        self._values["generation_attempt"] = 0
+    def _fail(self, error: ChatError) -> None:
+        self._values["status"] = "error"
+        self._values["requires_action_deadline_at"] = None
         self._set_retry(None)
-        return rows
-
-    def _insert_one(self, message: NewMessage) -> Message:
-        values = message_values(message, chat_id=self.chat_id, revision=self.snapshot, now=self._now)
-        statement = schema.messages.insert().values(values).returning(schema.messages)
-        return message_from_row(self._connection.execute(statement).mappings().one())
-
-    def _insert_files(self, messages: list[NewMessage]) -> None:
-        values = [
-            {
-                "id": file.id,
-                "owner_id": self["owner_id"],
-                "chat_id": self.chat_id,
-                "name": file.name,
-                "media_type": file.media_type,
-                "bytes": file.data,
-                "created_at": self._now,
-            }
-            for message in messages
-            for file in message.files
-        ]
-        if values:
-            self._connection.execute(schema.files.insert(), values)
-
-    def _enqueue(self, message: NewMessage) -> QueuedMessage:
-        if self._queued >= MAX_QUEUED:
-            raise QueueFull(f"{MAX_QUEUED} messages wait in this chat already; let it catch up or stop it")
-        statement = (
-            schema.queued_messages.insert()
-            .values(
-                chat_id=self.chat_id,
-                created_by=message.created_by,
-                content=dump_parts(message.content),
-                created_at=self._now,
-            )
-            .returning(schema.queued_messages)
-        )
-        row = self._connection.execute(statement).mappings().one()
-        self._queued += 1
-        self._values["queue_version"] = self.snapshot
-        self._values["updated_at"] = self._now
-        return queued_from_row(row)
-
-    def _promote_head(self) -> list[Message]:
-        table = schema.queued_messages
-        statement = sa.select(table).where(table.c.chat_id == self.chat_id).order_by(table.c.id).limit(1)
-        row = self._connection.execute(statement).mappings().one()
-        deleted = self._connection.execute(table.delete().where(table.c.id == row["id"]))
-        if deleted.rowcount != 1:
-            raise Misuse("the promoted message was not in the queue")
-        self._queued -= 1
-        self._values["queue_version"] = self.snapshot
-        content = queued_from_row(row).content
-        return self._insert([NewMessage(role="user", content=content, created_by=row["created_by"])])
-
-    def open_calls(self) -> list[ToolCallPart]:
-        """Local calls of the last assistant message that nothing answered yet, in order."""
-        table = schema.messages
-        statement = (
-            sa.select(table)
-            .where(table.c.chat_id == self.chat_id, table.c.deleted.is_(False))
-            .order_by(table.c.id.desc())
-        )
-        answered: set[str] = set()
-        for row in self._connection.execute(statement).mappings():
-            message = message_from_row(row)
-            answered |= {p.tool_call_id for p in message.content if isinstance(p, ToolResultPart)}
-            if message.role == "assistant":
-                return [c for c in local_calls(message.content) if c.tool_call_id not in answered]
-        return []
-
-    def _close_calls(self, reason: str) -> list[Message]:
-        results = [cancelled_result(call, reason) for call in self.open_calls()]
-        return self._insert([NewMessage(role="tool", content=(result,)) for result in results])
-
-    def flush(self) -> sa.RowMapping:
-        """
-        Write the row and read it back.
-
-        Raises:
-            Misuse: the result is no state that the matrix allows: our bug, rolled back.
-        """
-        columns = {name: value for name, value in self._values.items() if name not in {"id", "created_at"}}
-        mine = schema.chats.c.id == self.chat_id
-        self._connection.execute(schema.chats.update().where(mine).values(columns))
-        row = self._connection.execute(sa.select(schema.chats).where(mine)).mappings().one()
-        if self._allowed is not None and self.state not in self._allowed:
-            raise Misuse(f"the chat ended in {self.state}, allowed were {sorted(self._allowed)}")
-        return row
+        self._values["last_error"] = error.model_dump(mode="json", exclude_none=True)
+        self._disown()

@@ -6,33 +6,37 @@ A spawn is named by its call, so a repeat after a crash finds the child it made.
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from chatd.errors import NotFound
+from chatd.constants import WAIT_AGENT_POLL_S
+from chatd.errors import BadRequest, ChatdError, NotFound
+from chatd.model_wire import OverrideContext, ReasoningEffort
+from chatd.provider.catalog import Catalog
 from chatd.provider.protocol import FunctionTool
 from chatd.store import queries
-from chatd.store.rows import chat_from_row
 from chatd.store.store import NewChat, Store, derive_title
 from chatd.stream.hub import Hub, Subscription
-from chatd.tools.toolset import CallContext, LocalTool, ToolOutcome, error_outcome, truncate
-from chatd.wire import Chat, Message, TextPart, ToolCallPart, ToolResultPart
+from chatd.tools.arguments import describe, schema_of
+from chatd.tools.choosing import ModelChoice, choose_model, preferred_model
+from chatd.tools.family import NO_AGENT, Arguments, ToChat, find_agent, is_busy, result_of, summary_of
+from chatd.tools.recording import ChildFilm, Filming
+from chatd.tools.toolset import CallContext, LocalTool, ToolOutcome, error_outcome
+from chatd.wire import Chat, ChatMode, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["SubagentTools"]
 
-# Seconds between looks at a child when no hint comes.
-POLL_S = 5.0
+MODES: dict[str, ChatMode | None] = {"general": None, "explore": "explore", "computer_use": "computer_use"}
 # Seconds a single wait may take, whatever the model asks for.
 MAX_WAIT_S = 3600.0
+# Seconds that a film which is about to begin when the wait ends may still take.
+FILM_GRACE_S = 5.0
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class SpawnComputerUse(_Arguments):
+class SpawnComputerUse(Arguments):
     """Start an agent that works at the desktop."""
 
     prompt: str = Field(min_length=1, description="The whole task, with everything the agent must know.")
@@ -50,24 +54,49 @@ class SpawnComputerUse(_Arguments):
 class Spawn(SpawnComputerUse):
     """Start an agent."""
 
-    type: Literal["general", "computer_use"] = "general"
+    type: Literal["general", "explore", "computer_use"] = "general"
+    model_config_id: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Another model, by id, provider:model or name; not for computer_use.",
+    )
+    reasoning_effort: ReasoningEffort | None = Field(
+        default=None, description="How hard it thinks, if its model offers that; not for computer_use."
+    )
 
 
-class Wait(_Arguments):
+class Wait(ToChat):
     """Wait for an agent."""
 
-    chat_id: UUID
     timeout_seconds: float | None = Field(default=None, gt=0)
 
 
 class SubagentTools:
-    """The tools of one root chat."""
+    """
+    The tools of one root chat.
 
-    def __init__(self, parent: Chat, *, store: Store, hub: Hub, wait_timeout_s: float) -> None:
+    Args:
+        desktop_model: of agents that work at the desktop; None: the chat's.
+    """
+
+    def __init__(
+        self,
+        parent: Chat,
+        *,
+        store: Store,
+        catalog: Catalog,
+        hub: Hub,
+        wait_timeout_s: float,
+        filming: Filming | None = None,
+        desktop_model: str | None = None,
+    ) -> None:
         self._parent = parent
+        self._desktop_model = desktop_model
         self._store = store
+        self._catalog = catalog
         self._hub = hub
         self._wait_timeout_s = wait_timeout_s
+        self._filming = filming
 
     def tools(self) -> list[LocalTool]:
         """What a root chat may call."""
@@ -84,8 +113,8 @@ class SubagentTools:
             (
                 "spawn_agent",
                 (
-                    "Start an agent of a type: general works with files and commands, computer_use at the "
-                    "desktop. Returns its chat_id at once."
+                    "Start an agent of a type: general works with files and commands, explore only looks, "
+                    "computer_use works at the desktop. Returns its chat_id at once."
                 ),
                 Spawn,
                 self._spawn,
@@ -94,7 +123,7 @@ class SubagentTools:
         ]
         return [
             LocalTool(
-                definition=FunctionTool(name=name, description=text, input_schema=model.model_json_schema()),
+                definition=FunctionTool(name=name, description=text, input_schema=schema_of(model)),
                 run=run,
             )
             for name, text, model, run in rows
@@ -112,41 +141,90 @@ class SubagentTools:
         try:
             wish = model.model_validate(context.call.args or {})
         except ValidationError as exc:
-            return error_outcome(context.call, _problem(exc))
+            return error_outcome(context.call, describe(exc))
         kind = kind or (wish.type if isinstance(wish, Spawn) else "general")
-        child = await self._store.create_chat(
-            NewChat(
-                owner_id=self._parent.owner_id,
-                agent_id=self._parent.agent_id,
-                model_config_id=self._parent.last_model_config_id,
-                parent=self._parent,
-                mode="computer_use" if kind == "computer_use" else None,
-                title=(wish.title or "").strip()[:80] or derive_title(wish.prompt),
-                content=(TextPart(text=wish.prompt),),
-                spawn_key=context.key,
+        try:
+            choice = await self._choice(wish, kind)
+            child = await self._store.create_chat(
+                NewChat(
+                    owner_id=self._parent.owner_id,
+                    agent_id=self._parent.agent_id,
+                    model_config_id=choice.model_config_id,
+                    reasoning_effort=choice.effort,
+                    parent=self._parent,
+                    mcp_server_ids=self._parent.mcp_server_ids,
+                    mode=MODES[kind],
+                    client_type=self._parent.client_type,
+                    plan_mode=None if kind == "explore" else self._parent.plan_mode,
+                    title=(wish.title or "").strip()[:80] or derive_title(wish.prompt),
+                    content=(TextPart(text=wish.prompt),),
+                    spawn_key=context.key,
+                )
             )
-        )
-        return _result(context.call, {**_summary(child), "type": kind})
+        except ChatdError as exc:
+            return error_outcome(context.call, str(exc))
+        return result_of(context.call, summary_of(child))
+
+    async def _choice(self, wish: SpawnComputerUse, kind: str) -> ModelChoice:
+        """
+        The model of an agent: what was asked for, else what its owner prefers, else its parent's.
+
+        Raises:
+            BadRequest: there is no such model or effort, or none at the desktop can be had so.
+        """
+        parent = self._parent
+        inherited = ModelChoice(parent.last_model_config_id, parent.last_reasoning_effort)
+        model, effort = None, None
+        if isinstance(wish, Spawn):
+            model, effort = wish.model_config_id, wish.reasoning_effort
+        if kind == "computer_use":
+            self._check_desktop(is_choosy=model is not None or effort is not None)
+            return choose_model(self._catalog, inherited, model=self._desktop_model, effort=None)
+        context: OverrideContext = "explore" if kind == "explore" else "general"
+        preferred = await preferred_model(self._store, self._catalog, parent.owner_id, context)
+        return choose_model(self._catalog, preferred or inherited, model=model, effort=effort)
+
+    def _check_desktop(self, *, is_choosy: bool) -> None:
+        if self._parent.plan_mode is not None:
+            raise BadRequest("no agent works at the desktop while a plan is made")
+        if self._parent.agent_id is None:
+            raise BadRequest("this chat has no workspace, so there is no desktop to work at")
+        if is_choosy:
+            raise BadRequest("an agent at the desktop takes no model_config_id and no reasoning_effort")
 
     async def _wait(self, context: CallContext) -> ToolOutcome:
         try:
             wish = Wait.model_validate(context.call.args or {})
             child = await self._child(wish.chat_id)
         except ValidationError as exc:
-            return error_outcome(context.call, _problem(exc))
+            return error_outcome(context.call, describe(exc))
         except NotFound:
-            return error_outcome(context.call, "this chat_id is no agent that you started")
+            return error_outcome(context.call, NO_AGENT)
         timeout_s = min(wish.timeout_seconds or self._wait_timeout_s, MAX_WAIT_S)
-        child = await self._until_done(child.id, timeout_s)
-        if _is_busy(child):
-            return _result(context.call, {**_summary(child), "timed_out": True})
-        return await self._report(context.call, child)
+        filming = self._filming if child.mode == "computer_use" else None
+        child = await self._until_done(child, timeout_s, filming)
+        if is_busy(child.status):
+            return result_of(context.call, {**summary_of(child), "timed_out": True})
+        film = await filming.stop(child) if filming is not None else ChildFilm()
+        return await self._report(context.call, child, film)
 
-    async def _until_done(self, chat_id: UUID, timeout_s: float) -> Chat:
+    async def _until_done(self, child: Chat, timeout_s: float, filming: Filming | None) -> Chat:
+        starting = None
+        if filming is not None and is_busy(child.status):
+            starting = asyncio.create_task(filming.start(child), name=f"film {child.id}")
+        try:
+            return await self._until_rest(child.id, timeout_s)
+        finally:
+            # Not cancelled while it can be helped: a film that has begun must be known to have.
+            if starting is not None:
+                await asyncio.wait({starting}, timeout=FILM_GRACE_S)
+                starting.cancel()
+
+    async def _until_rest(self, chat_id: UUID, timeout_s: float) -> Chat:
         with self._hub.watch_chat(chat_id) as subscription:
             try:
                 async with asyncio.timeout(timeout_s):
-                    while _is_busy(child := await self._child(chat_id)):
+                    while is_busy((child := await self._child(chat_id)).status):
                         await _wait_changed(subscription)
                     return child
             except TimeoutError:
@@ -154,57 +232,29 @@ class SubagentTools:
                 return await self._child(chat_id)
 
     async def _child(self, chat_id: UUID) -> Chat:
-        row = await self._store.read(queries.read_row, chat_id)
-        if row["parent_chat_id"] != self._parent.id:
-            raise NotFound("no such agent")
-        return chat_from_row(row)
+        return await find_agent(self._store, self._parent, chat_id)
 
-    async def _report(self, call: ToolCallPart, child: Chat) -> ToolOutcome:
-        messages = await self._store.read(queries.prompt_messages, child.id)
-        value = {**_summary(child), "report": truncate(_last_text(messages))}
+    async def _report(self, call: ToolCallPart, child: Chat, film: ChildFilm) -> ToolOutcome:
+        report = await self._store.read(queries.last_answer, child.id)
+        value = {**summary_of(child), "report": report, **film.fields}
         if child.status != "error":
-            return _result(call, value)
+            return replace(result_of(call, value), files=film.files)
         error = child.last_error
         value |= {
             "error": error.message if error else "the agent failed",
             "kind": error.kind if error else "generic",
+            "detail": error.detail if error else None,
+            "retryable": error is not None and error.retryable,
         }
         part = ToolResultPart(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, result=value, is_error=True
         )
-        return ToolOutcome(part=part)
+        return ToolOutcome(part=part, files=film.files)
 
 
 async def _wait_changed(subscription: Subscription) -> None:
-    """Until the child's row changed, or for ``POLL_S``; its fragments are nobody's business here."""
+    """Until the child's row changed, or for a while; its fragments are nobody's business here."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(POLL_S):
+        async with asyncio.timeout(WAIT_AGENT_POLL_S):
             while not await subscription.wait():
                 continue
-
-
-def _is_busy(chat: Chat) -> bool:
-    return chat.status in {"running", "interrupting", "requires_action"}
-
-
-def _summary(chat: Chat) -> dict[str, Any]:
-    return {"chat_id": str(chat.id), "title": chat.title, "status": chat.status}
-
-
-def _last_text(messages: list[Message]) -> str:
-    for message in reversed(messages):
-        if message.role == "assistant":
-            text = "\n".join(p.text for p in message.content if isinstance(p, TextPart)).strip()
-            if text:
-                return text
-    return ""
-
-
-def _result(call: ToolCallPart, value: dict[str, Any]) -> ToolOutcome:
-    part = ToolResultPart(tool_call_id=call.tool_call_id, tool_name=call.tool_name, result=value)
-    return ToolOutcome(part=part)
-
-
-def _problem(exc: ValidationError) -> str:
-    first = exc.errors(include_url=False)[0]
-    return f"{'.'.join(str(step) for step in first['loc']) or 'arguments'}: {first['msg']}"

@@ -8,28 +8,57 @@ write re-checks runner, history and status (the fence) in its own transaction.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 import sqlalchemy as sa
 import structlog
 
-from chatd.errors import ChatdError, LeaseLost, NotFound, ProviderFault, TransitionNotAllowed
-from chatd.faults import FaultKind, effective_delay_s, make_fault, retry_banner
+from chatd.constants import MAX_REENTRIES, RUNNER_SYNC_S
+from chatd.errors import (
+    AgentUnavailable,
+    ChatdError,
+    LeaseLost,
+    NotFound,
+    ProviderFault,
+    TransitionNotAllowed,
+)
+from chatd.faults import FaultKind, effective_delay_s, is_overflow_fault, retry_banner
+from chatd.loop.answer import judge_answer
 from chatd.loop.collect import Collector
-from chatd.loop.decide import Finish, Generate, RunTools, decide
-from chatd.loop.prompts import system_prompt
-from chatd.loop.request import build_prompt
+from chatd.loop.decide import AwaitClient, Compact, Finish, Generate, RunTools, decide
+from chatd.loop.request import build_prompt, prompt_bytes
+from chatd.loop.silence import listen
+from chatd.metrics import ModelLabels
+from chatd.prompt.compaction import Pressure, newest_usage
+from chatd.prompt.titles import is_first_message
+from chatd.provider.prices import cost_micros
 from chatd.provider.protocol import ModelRequest
+from chatd.state import RUNNABLE_STATUSES
 from chatd.store import queries
+from chatd.store.boundaries import turn_progress
 from chatd.store.machine import STOPPED, ChatTx, Fence, cancelled_result
-from chatd.store.rows import NewMessage, chat_from_row
+from chatd.store.outages import is_outage
+from chatd.store.rows import NewMessage, chat_from_row, open_calls
+from chatd.store.store import derive_title
 from chatd.stream.buffer import Episode
 from chatd.stream.hub import Subscription
-from chatd.tools.toolset import CallContext, ToolOutcome
-from chatd.wire import Chat, ChatError, Message, ReasoningPart, RetryPayload, ToolCallPart
+from chatd.tools.offering import MAX_TOOLS
+from chatd.tools.questions import last_question
+from chatd.tools.toolset import CallContext, ToolOutcome, Toolset
+from chatd.wire import Chat, ChatError, Message, RetryPayload, Role, TextPart, ToolCallPart, ToolResultPart
+from chatd.worker.advising import chat_toolset
+from chatd.worker.announce import announce_end, announce_question
+from chatd.worker.compacting import Compaction, measure_pressure, summarise
+from chatd.worker.context import system_of, wait_pinned
+from chatd.worker.leaving import leave_desktop
+from chatd.worker.offered import offered_tools, web_search_of
+from chatd.worker.rescue import Failed, Rescue
+from chatd.worker.retrying import retry_payload
 from chatd.worker.services import Services
 
 __all__ = ["Runner"]
@@ -46,12 +75,21 @@ class Runner:
         self._store = services.store
         self._chat_id = chat_id
         self._runner_id = runner_id
-        self._collector = Collector()
+        self._collector = Collector(self._store.now)
         self._calls: tuple[ToolCallPart, ...] = ()
         self._outcomes: dict[str, ToolOutcome] = {}
         # History version that the step under way builds on; what it collected belongs behind that, once.
         self._history = -1
-        self._steps = 0
+        # History version whose summary failed (the turn goes on without), and one that the vendor found too
+        # long, with its fault (it does not).
+        self._unsummarised = -1
+        self._overflow: tuple[int, ProviderFault] | None = None
+        self._known: list[Message] = []
+        self._rescue = Rescue(services)
+        # Whether the last answer was cut off in a call's arguments.
+        self._was_cut = False
+        # Tools that found no room in the last request.
+        self._left_out: tuple[str, ...] = ()
 
     async def run(self) -> None:
         """
@@ -59,13 +97,22 @@ class Runner:
 
         Cancellation: the lease is left to whoever comes next; the history is whole.
         """
-        with self._services.hub.watch_chat(self._chat_id) as subscription:
+        with self._services.metrics.chat(), self._services.hub.watch_chat(self._chat_id) as subscription:
             try:
+                was_stopped, last = True, None
                 while (row := await self._owned_row()) is not None:
-                    if row["status"] == "interrupting":
+                    was_stopped, last = row["status"] == "interrupting", row
+                    if was_stopped:
                         await self._finish_interruption(row)
+                    elif row["status"] == "requires_action":
+                        # Taken because the client's time is over.
+                        await self._write(row, lambda tx: tx.cancel_requires_action())
                     else:
                         await self._guarded_step(row, subscription)
+                if last is not None:
+                    await leave_desktop(self._services, last)
+                    if not was_stopped:
+                        await announce_end(self._services, last["owner_id"], self._chat_id)
             except (LeaseLost, NotFound, TransitionNotAllowed) as exc:
                 log.info("runner leaves", action="runner_left", chat_id=str(self._chat_id), reason=str(exc))
             finally:
@@ -74,7 +121,7 @@ class Runner:
     async def _owned_row(self) -> sa.RowMapping | None:
         row = await self._store.read(queries.read_row, self._chat_id)
         is_mine = row["runner_id"] == self._runner_id and not row["archived"]
-        return row if is_mine and row["status"] in {"running", "interrupting"} else None
+        return self._rescue.divert(row) if is_mine and row["status"] in RUNNABLE_STATUSES else None
 
     async def _guarded_step(self, row: sa.RowMapping, subscription: Subscription) -> None:
         """Run one step, stopping it as soon as the chat is no longer running and ours."""
@@ -94,16 +141,22 @@ class Runner:
         if isinstance(failure, LeaseLost | NotFound | TransitionNotAllowed):
             # An interrupt that came between two looks: the next look sees it.
             return
+        if failure is not None and is_outage(failure):
+            # Nobody knows what was committed; the rows do.
+            raise failure
         if failure is not None:
             # The same goes for a failure that came together with an interrupt.
             with contextlib.suppress(LeaseLost, TransitionNotAllowed):
                 await self._fail(row, failure)
 
     async def _wait_disturbed(self, subscription: Subscription) -> None:
+        """Until the step under way is of no use: stopped, or the chat is not ours (an edit takes it away)."""
         while True:
-            if not await subscription.wait():
-                # A fragment of our own: no row changed.
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RUNNER_SYNC_S):
+                    while not await subscription.wait():
+                        # A fragment of our own: no row changed.
+                        continue
             row = await self._owned_row()
             if row is None or row["status"] != "running":
                 return
@@ -111,7 +164,7 @@ class Runner:
     async def _fail(self, row: sa.RowMapping, failure: BaseException) -> None:
         log.error("step failed", action="step_failed", chat_id=str(self._chat_id), exc_info=failure)
         if isinstance(failure, ChatdError):
-            error = ChatError(message=str(failure), kind="generic")
+            error = ChatError(message=str(failure), kind=FaultKind.GENERIC)
         else:
             error = ChatError(message="Something went wrong inside chatd.", detail=type(failure).__name__)
         await self._write(row, lambda tx: tx.finish_error(error), any_history=True)
@@ -130,25 +183,83 @@ class Runner:
     # -- one step --------------------------------------------------------------
 
     async def _step(self, row: sa.RowMapping) -> None:
-        self._collector, self._calls, self._outcomes = Collector(), (), {}
+        self._collector, self._calls, self._outcomes = Collector(self._store.now), (), {}
         self._history = row["history_version"]
-        messages = await self._store.read(queries.prompt_messages, self._chat_id)
-        match decide(messages):
+        messages = await self._read_history()
+        pressure = await measure_pressure(self._services, chat_from_row(row), newest_usage(messages))
+        if row["compaction_requested_at"] is not None:
+            await self._compact(row, messages, pressure, is_final=True)
+            return
+        client_names = [tool["name"] for tool in row["dynamic_tools"] or ()]
+        match decide(messages, client_names, is_full=self._is_full(row, pressure)):
             case RunTools(message_id, calls):
-                await self._run_tools(row, message_id, calls)
+                await self._run_tools(row, message_id, calls, asked=tuple(open_calls(messages)))
+            case AwaitClient():
+                await self._write(row, lambda tx: tx.enter_requires_action())
             case Generate():
                 await self._generate(row, messages)
+            case Compact(is_final):
+                await self._compact(row, messages, pressure, is_final=is_final)
             case Finish():
                 await self._write(row, lambda tx: tx.finish_turn())
 
-    async def _run_tools(self, row: sa.RowMapping, message_id: int, calls: tuple[ToolCallPart, ...]) -> None:
+    async def _read_history(self) -> list[Message]:
+        """
+        What the model sees. While the chat is ours rows are only added, so only those are read.
+
+        An edit takes the chat away from us; behind a new boundary all is read again.
+        """
+        known = self._known
+        last_id = known[-1].id if known else 0
+        fresh = await self._store.read(queries.prompt_messages, self._chat_id, after_id=last_id)
+        if known and any(message.visibility == "model" for message in fresh):
+            fresh, known = await self._store.read(queries.prompt_messages, self._chat_id), []
+        self._known = [*known, *fresh]
+        return self._known
+
+    async def _run_tools(
+        self,
+        row: sa.RowMapping,
+        message_id: int,
+        calls: tuple[ToolCallPart, ...],
+        *,
+        asked: tuple[ToolCallPart, ...],
+    ) -> None:
         """Run all calls at once, desktop actions in order; commit the results together, in call order."""
         self._calls = calls
-        toolset = await self._services.toolset(chat_from_row(row))
+        try:
+            toolset = await chat_toolset(self._services, chat_from_row(row))
+        except AgentUnavailable as exc:
+            # The model is told, as when a call finds no workspace; nothing stays without an answer.
+            results = [NewMessage(role="tool", content=(cancelled_result(call, str(exc)),)) for call in calls]
+            await self._write(row, lambda tx: tx.commit_step(results))
+            return
+        # The client's calls count too where one wants to be alone.
+        refused = toolset.refuse_company(asked)
+        if refused:
+            calls = self._calls = asked
+            self._outcomes |= refused
+        else:
+            await self._run_all(toolset, message_id, calls)
+        results = _result_messages(calls, self._outcomes)
+        parts = [self._outcomes[call.tool_call_id].part for call in calls]
+        is_over = not refused and toolset.stops_after(parts)
 
+        def commit(tx: ChatTx) -> None:
+            tx.commit_step(results)
+            if is_over and not tx.open_calls():
+                tx.finish_turn()
+
+        await self._write(row, commit)
+        announce_question(self._services, row, last_question(toolset, parts))
+
+    async def _run_all(self, toolset: Toolset, message_id: int, calls: tuple[ToolCallPart, ...]) -> None:
         async def run_one(call: ToolCallPart) -> None:
-            context = CallContext(chat_id=self._chat_id, message_id=message_id, call=call)
-            self._outcomes[call.tool_call_id] = await toolset.run(context)
+            report = partial(self._services.buffer.report, self._chat_id, call.tool_call_id)
+            context = CallContext(chat_id=self._chat_id, message_id=message_id, call=call, report=report)
+            outcome = await toolset.run(context)
+            part = outcome.part.model_copy(update={"created_at": self._store.now()})
+            self._outcomes[call.tool_call_id] = replace(outcome, part=part)
 
         async def run_in_order(computer_calls: list[ToolCallPart]) -> None:
             # There is one pointer and one keyboard: a later action counts on the earlier one.
@@ -160,109 +271,222 @@ class Runner:
             for call in calls:
                 if call.tool_name != "computer":
                     group.create_task(run_one(call))
-        results = _result_messages(calls, self._outcomes)
-        await self._write(row, lambda tx: tx.commit_step(results))
 
     async def _generate(self, row: sa.RowMapping, messages: list[Message]) -> None:
-        if messages and messages[-1].role == "user" and row["generation_attempt"] == 0:
-            # A backlog's next turn, by the same runner.
-            self._steps = 0
-        self._steps += 1
-        if self._steps > self._services.settings.max_steps:
-            limit = self._services.settings.max_steps
-            error = ChatError(message=f"The turn was stopped after {limit} steps.", kind="config")
+        progress = await self._store.read(turn_progress, self._chat_id)
+        limit = self._services.settings.max_steps
+        if progress.steps >= limit:
+            error = ChatError(message=f"The turn was stopped after {limit} steps.", kind=FaultKind.CONFIG)
             await self._write(row, lambda tx: tx.finish_error(error))
             return
+        await self._wait_retry(row)
         chat = chat_from_row(row)
-        request = await self._request(chat, messages)
-        attempt = await self._write(row, lambda tx: tx.record_attempt())
+        request = await self._request(row, messages)
+        source = self._services.catalog.source(chat.last_model_config_id)
+        labels = ModelLabels(source.provider, source.model)
+        attempt = await self._write(row, _begin_attempt)
+        if attempt is None:
+            # The history is longer now: the next look asks with it.
+            return
+        if row["generation_attempt"] == 0:
+            self._services.metrics.step_begun(
+                labels, messages=len(request.messages), size_bytes=prompt_bytes(request.messages)
+            )
+            self._ask_title(chat, messages)
         episode = self._services.buffer.open(
             self._chat_id, history_version=row["history_version"], attempt=attempt
         )
         try:
-            await self._stream(chat, request, episode)
+            with self._services.metrics.streaming():
+                await self._stream(chat, request, episode, labels)
         except ProviderFault as fault:
-            await self._after_fault(row, fault, attempt)
+            failed = Failed(chat=chat, messages=messages, request=request, fault=fault, attempt=attempt)
+            way_on = await self._rescue.find(failed)
+            if way_on is None:
+                await self._after_fault(row, fault, attempt, labels)
+            else:
+                await self._write(row, way_on)
+                self._known = []
             return
         await self._commit_answer(row, chat)
 
-    async def _request(self, chat: Chat, messages: list[Message]) -> ModelRequest:
-        toolset = await self._services.toolset(chat)
+    def _ask_title(self, chat: Chat, messages: list[Message]) -> None:
+        """Have a title looked for beside a root chat's first turn, while it has the one made of its words."""
+        if not self._services.settings.auto_titles or chat.parent_chat_id is not None:
+            return
+        if not is_first_message(messages) or chat.title != derive_title(text_of(messages[-1])):
+            return
+        with contextlib.suppress(asyncio.QueueFull):
+            self._services.untitled.put_nowait(chat)
+
+    async def _request(self, row: sa.RowMapping, messages: list[Message]) -> ModelRequest:
+        chat = chat_from_row(row)
+        await wait_pinned(self._services, row)
+        toolset, offered = await offered_tools(self._services, row)
         source = self._services.catalog.source(chat.last_model_config_id)
+        self._tell_left_out(offered.left_out, ModelLabels(source.provider, source.model))
         return ModelRequest(
             model=source.model,
-            system=system_prompt(mode=chat.mode, is_child=chat.parent_chat_id is not None),
-            messages=await build_prompt(self._store, messages),
-            tools=toolset.definitions(),
+            system=await system_of(self._services, row, messages),
+            messages=await build_prompt(
+                self._store, messages, provider=source.provider, cache=self._services.files
+            ),
+            tools=offered.functions,
             computer=toolset.computer,
+            web_search=web_search_of(self._services, chat),
+            effort=source.effort(chat.last_reasoning_effort),
         )
 
-    async def _stream(self, chat: Chat, request: ModelRequest, episode: Episode) -> None:
-        """Collect and publish one model call, under the silence guard."""
-        provider = await self._services.catalog.provider(chat.last_model_config_id)
-        silence_s = self._services.settings.stream_silence_timeout_s
-        loop = asyncio.get_running_loop()
-        try:
-            async with (
-                asyncio.timeout(silence_s) as guard,
-                contextlib.aclosing(provider.stream(request)) as events,
-            ):
-                async for event in events:
-                    guard.reschedule(loop.time() + silence_s)
-                    fragment = self._collector.add(event)
-                    if fragment is not None:
-                        self._services.buffer.add(episode, "assistant", fragment)
-        except TimeoutError:
-            raise make_fault(FaultKind.STREAM_SILENCE_TIMEOUT, provider.name, retryable=True) from None
-
-    async def _after_fault(self, row: sa.RowMapping, fault: ProviderFault, attempt: int) -> None:
-        """Wait and let the next step try again, or end the turn with the error."""
-        if not fault.retryable or attempt >= self._services.settings.max_attempts:
-            error = ChatError(
-                message=str(fault),
-                detail=fault.detail,
-                kind=fault.kind,
-                provider=fault.provider or None,
-                retryable=fault.retryable,
-                status_code=fault.status_code,
+    def _tell_left_out(self, names: tuple[str, ...], labels: ModelLabels) -> None:
+        """Say that tools found no room in the request; once, not at every step of a turn."""
+        if names and names != self._left_out:
+            self._services.metrics.left_out(labels, len(names))
+            log.warning(
+                "tools left out",
+                action="tools_left_out",
+                chat_id=str(self._chat_id),
+                count=len(names),
+                limit=MAX_TOOLS,
+                first=names[0],
             )
-            await self._write(row, lambda tx: tx.finish_error(error))
+        self._left_out = names
+
+    async def _stream(self, chat: Chat, request: ModelRequest, episode: Episode, labels: ModelLabels) -> None:
+        """Collect and publish one model call."""
+        provider = await self._services.catalog.provider(chat.last_model_config_id)
+        loop = asyncio.get_running_loop()
+        began, has_begun = loop.time(), False
+        stream = listen(provider, request, self._services.patience)
+        async with contextlib.aclosing(stream) as events:
+            async for event in events:
+                if not has_begun:
+                    has_begun = True
+                    self._services.metrics.first_part(labels, loop.time() - began)
+                fragment = self._collector.add(event)
+                if fragment is not None:
+                    role: Role = "tool" if isinstance(fragment, ToolResultPart) else "assistant"
+                    self._services.buffer.add(episode, role, fragment)
+                # A fast vendor's answer is here at once: watchers and other chats have a turn too.
+                await asyncio.sleep(0)
+
+    async def _after_fault(
+        self, row: sa.RowMapping, fault: ProviderFault, attempt: int, labels: ModelLabels
+    ) -> None:
+        """Wait and let the next step try again, or end the turn with the error."""
+        if is_overflow_fault(fault) and self._overflow is None:
+            # The next look summarises; a prompt that is too long even then ends the turn.
+            self._overflow = (row["history_version"], fault)
             return
-        delay_s = effective_delay_s(attempt - 1, fault.retry_after_s)
-        payload = RetryPayload(
+        if not fault.retryable or attempt >= self._services.settings.max_attempts:
+            await self._write(row, lambda tx: tx.finish_error(error_of(fault)))
+            return
+        self._services.metrics.retried(labels, fault.kind)
+        # One number for the event, the log and the wait.
+        delay_ms = math.ceil(effective_delay_s(attempt - 1, fault.retry_after_s) * 1000)
+        log.info(
+            "retry",
+            action="retry",
+            chat_id=str(self._chat_id),
             attempt=attempt,
-            delay_ms=round(delay_s * 1000),
-            error=retry_banner(fault),
+            delay_ms=delay_ms,
             kind=fault.kind,
-            provider=fault.provider or None,
+            provider=fault.provider,
             status_code=fault.status_code,
-            retrying_at=self._store.now() + timedelta(seconds=delay_s),
+        )
+        payload = retry_payload(
+            fault, attempt=attempt, delay_ms=delay_ms, banner=retry_banner(fault), now=self._store.now()
         )
         await self._write(row, lambda tx: tx.record_retry(payload))
-        await asyncio.sleep(delay_s)
+        await asyncio.sleep(delay_ms / 1000)
+
+    async def _wait_retry(self, row: sa.RowMapping) -> None:
+        """Wait out what is left of a retry's delay: another runner may have died in the middle of it."""
+        if row["retry_state"] is not None:
+            retry = RetryPayload.model_validate(row["retry_state"])
+            left_s = (retry.retrying_at - self._store.now()).total_seconds()
+            await asyncio.sleep(min(max(left_s, 0), retry.delay_ms / 1000))
 
     async def _commit_answer(self, row: sa.RowMapping, chat: Chat) -> None:
-        content, finished = self._collector.content(), self._collector.finished
-        if all(isinstance(part, ReasoningPart) for part in content):
-            is_filtered = finished is not None and finished.reason == "content-filter"
-            error = ChatError(
-                message="The model's answer was withheld by its content filter."
-                if is_filtered
-                else "The model gave an empty answer.",
-                kind="content_filter" if is_filtered else "generic",
-            )
+        finished = self._collector.finished
+        answer = judge_answer(self._collector.content(), finished, was_cut=self._was_cut)
+        error, self._was_cut = answer.error, answer.is_cut
+        if error is not None and not answer.content:
             await self._write(row, lambda tx: tx.finish_error(error))
             return
+        self._overflow = None
+        if finished is not None and finished.context_limit:
+            self._services.windows[chat.last_model_config_id] = finished.context_limit
+        usage = finished.usage if finished else None
+        window = self._services.window(chat)
+        if usage is not None and window is not None:
+            usage = usage.model_copy(update={"context_limit": window})
+        source = self._services.catalog.source(chat.last_model_config_id)
         message = NewMessage(
             role="assistant",
-            content=content,
+            content=answer.content,
             model_config_id=chat.last_model_config_id,
-            usage=finished.usage if finished else None,
+            usage=usage,
+            cost_micros=cost_micros(source, usage),
         )
+
+        pressure = await measure_pressure(self._services, chat, usage)
 
         def commit(tx: ChatTx) -> None:
             tx.commit_step([message])
-            if not tx.open_calls():
+            if error is not None:
+                tx.finish_error(error)
+            elif not tx.open_calls() and not pressure.is_high:
+                tx.finish_turn()
+
+        await self._write(row, commit)
+
+    # -- summaries -------------------------------------------------------------
+
+    def _is_full(self, row: sa.RowMapping, pressure: Pressure) -> bool:
+        history = row["history_version"]
+        if self._overflow is not None and self._overflow[0] == history:
+            return True
+        return pressure.is_high and self._unsummarised != history
+
+    async def _compact(
+        self, row: sa.RowMapping, messages: list[Message], pressure: Pressure, *, is_final: bool
+    ) -> None:
+        """Put a summary in place of the history; *is_final*: the model has ended by itself."""
+        is_manual = row["compaction_requested_at"] is not None
+        refused = self._overflow[1] if self._overflow is not None else None
+        progress = await self._store.read(turn_progress, self._chat_id)
+        may_reenter = (
+            progress.reentries < MAX_REENTRIES and progress.steps < self._services.settings.max_steps
+        )
+        compaction = Compaction(
+            chat=chat_from_row(row),
+            messages=messages,
+            request=await self._request(row, messages),
+            pressure=pressure,
+            source="manual" if is_manual else "automatic",
+            is_refused=refused is not None,
+            reenters=is_final and may_reenter and not is_manual,
+        )
+        episode = self._services.buffer.open(
+            self._chat_id,
+            history_version=row["history_version"],
+            # None yet, unless a try of the model call was refused: fragments are told apart by it.
+            attempt=await self._write(row, lambda tx: tx.record_attempt()) if refused else 0,
+        )
+        try:
+            boundary = await summarise(
+                self._services, compaction, lambda part: self._services.buffer.add(episode, "assistant", part)
+            )
+        except ProviderFault as fault:
+            self._unsummarised = row["history_version"]
+            if is_manual or refused is not None:
+                error = error_of(refused or fault)
+                await self._write(row, lambda tx: tx.finish_error(error))
+            return
+
+        def commit(tx: ChatTx) -> None:
+            tx.commit_step(boundary)
+            if is_final and not compaction.reenters:
                 tx.finish_turn()
 
         await self._write(row, commit)
@@ -283,6 +507,31 @@ class Runner:
         return messages + _result_messages(self._calls, outcomes | self._outcomes)
 
 
+def _begin_attempt(tx: ChatTx) -> int | None:
+    """Count one more try of the model call; None: what waits for the next call was taken in instead."""
+    if tx.has_steered():
+        tx.take_steered()
+        return None
+    return tx.record_attempt()
+
+
+def error_of(fault: ProviderFault) -> ChatError:
+    """A fault as clients see it."""
+    return ChatError(
+        message=str(fault),
+        detail=fault.detail,
+        kind=FaultKind(fault.kind),
+        provider=fault.provider or None,
+        retryable=fault.retryable,
+        status_code=fault.status_code,
+    )
+
+
+def text_of(message: Message) -> str:
+    """The message's words, as the first title is made of them."""
+    return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
+
+
 def _result_messages(calls: tuple[ToolCallPart, ...], outcomes: dict[str, ToolOutcome]) -> list[NewMessage]:
     ordered = [outcomes[call.tool_call_id] for call in calls]
-    return [NewMessage(role="tool", content=(outcome.part,), files=outcome.files) for outcome in ordered]
+    return [NewMessage(role="tool", content=(one.part,), files=one.files) for one in ordered]

@@ -20,7 +20,8 @@ class VendorServer:
     Replays *events* (or *error*) to every request and remembers the requests.
 
     *ending* is ``done`` (as scripted), ``eof`` (clean end), ``abort`` (connection
-    torn down) or ``hang`` (silence until the client goes).
+    torn down), ``hang`` (silence until the client goes) or ``broken`` (an event that is no JSON, then
+    more that nobody reads).
     """
 
     provider: ProviderName
@@ -29,6 +30,8 @@ class VendorServer:
     error: tuple[int, dict[str, str], dict[str, Any]] | None = None
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    is_asked: asyncio.Event = field(default_factory=asyncio.Event)
     client_gone: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
 
@@ -44,6 +47,8 @@ class VendorServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one request."""
         self.requests.append(await request.json())
+        self.is_asked.set()
+        self.paths.append(request.path_qs)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         if self.error is not None:
             status, headers, body = self.error
@@ -62,6 +67,10 @@ class VendorServer:
                 await asyncio.Event().wait()
             finally:
                 self.client_gone.set()
+        if self.ending == "broken":
+            for _ in range(3):
+                await response.write(b"event: message\ndata: {no json\n\n")
+                await asyncio.sleep(0.01)
         if self.ending == "abort" and request.transport is not None:
             request.transport.abort()
         if self.ending == "done" and self.provider == "openai-compat":
@@ -75,9 +84,11 @@ def _no_ambient_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     for name in ("ANTHROPIC_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(params=["anthropic", "openai", "openai-compat"])
+@pytest.fixture(params=["anthropic", "google", "openai", "openai-compat"])
 def provider_name(request: pytest.FixtureRequest) -> ProviderName:
     """Every provider in turn."""
     name: ProviderName = request.param
@@ -103,7 +114,7 @@ async def vendor(provider_name: ProviderName) -> AsyncIterator[VendorServer]:
 @pytest.fixture
 async def provider(vendor: VendorServer) -> AsyncIterator[Provider]:
     """The provider under test, connected to the server."""
-    suffix = "" if vendor.provider == "anthropic" else "/v1"
+    suffix = "" if vendor.provider in ("anthropic", "google") else "/v1"
     built = create_provider(provider=vendor.provider, api_key="key-for-tests", base_url=vendor.url + suffix)
     yield built
     await built.close()

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from anthropic.types import MessageParam, ToolUnionParam
 from anthropic.types.beta import BetaMessageParam, BetaToolUnionParam
+from google.genai.types import Content, Tool
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
 from openai.types.responses import ResponseInputItemParam, ToolParam
 from pydantic import TypeAdapter
 
-from chatd.provider import anthropic_prompt, openai_chat_prompt, openai_responses_prompt
+from chatd.provider import anthropic_prompt, gemini_prompt, openai_chat_prompt, openai_responses_prompt
 from chatd.provider.protocol import ModelRequest, PromptMessage
 from chatd.wire import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from tests.contract.provider import transcripts
@@ -46,6 +47,7 @@ HISTORY = replace(
             content=(
                 ReasoningPart(text="t", provider_metadata={"anthropic": {"signature": "s"}}),
                 ReasoningPart(provider_metadata={"anthropic": {"data": "d"}}),
+                ReasoningPart(text="t", provider_metadata={"google": {"signature": "c2ln"}}),
                 ReasoningPart(text="t", provider_metadata={"openai": transcripts.REASONING_ITEM}),
                 TextPart(text="a", provider_metadata={"openai": {"id": "msg_1", "phase": "commentary"}}),
                 TextPart(text="b"),
@@ -81,6 +83,8 @@ CASES: dict[str, tuple[Builder, Any]] = {
     "beta tools": (lambda asked: anthropic_prompt.build_tools(asked, "single"), BetaToolUnionParam),
     "responses input": (openai_responses_prompt.build_input, ResponseInputItemParam),
     "responses tools": (openai_responses_prompt.build_tools, ToolParam),
+    "gemini contents": (gemini_prompt.build_contents, Content),
+    "gemini tools": (gemini_prompt.build_tools, Tool),
     "chat messages": (openai_chat_prompt.build_messages, ChatCompletionMessageParam),
     "chat tools": (openai_chat_prompt.build_tools, ChatCompletionToolUnionParam),
 }

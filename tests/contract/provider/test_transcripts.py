@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import RawMessageStreamEvent
+from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -12,6 +13,7 @@ from tests.contract.provider import transcripts
 
 ADAPTERS: dict[str, TypeAdapter[Any]] = {
     "anthropic": TypeAdapter(RawMessageStreamEvent),
+    "google": TypeAdapter(GenerateContentResponse),
     "openai": TypeAdapter(ResponseStreamEvent),
     "openai-compat": TypeAdapter(ChatCompletionChunk),
 }

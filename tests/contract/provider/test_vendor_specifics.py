@@ -7,16 +7,17 @@ import pytest
 
 from chatd.errors import ProviderFault
 from chatd.provider.anthropic import AnthropicProvider
-from chatd.provider.protocol import Finished, PromptMessage, Provider, ReasoningDelta
+from chatd.provider.protocol import Finished, PartDone, PromptMessage, Provider, ReasoningDelta
 from chatd.wire import ReasoningPart, ToolCallPart, ToolResultPart
 from tests.contract.provider import transcripts
 from tests.contract.provider.conftest import VendorServer
 from tests.contract.provider.test_provider_contract import REQUEST, collect, parts_of
 
 only_anthropic = pytest.mark.parametrize("provider_name", ["anthropic"], indirect=True)
+only_google = pytest.mark.parametrize("provider_name", ["google"], indirect=True)
 only_openai = pytest.mark.parametrize("provider_name", ["openai"], indirect=True)
 only_compatible = pytest.mark.parametrize("provider_name", ["openai-compat"], indirect=True)
-reasoners = pytest.mark.parametrize("provider_name", ["anthropic", "openai"], indirect=True)
+reasoners = pytest.mark.parametrize("provider_name", ["anthropic", "google", "openai"], indirect=True)
 
 
 def following(answer: list[Any], *results: ToolResultPart) -> Any:
@@ -45,6 +46,10 @@ async def test_reasoning_streams_and_returns_unchanged(provider: Provider, vendo
     assert isinstance(parts[0], ReasoningPart)
     assert parts[0].text == "Let me see"
     await collect(provider, following(parts))
+    if vendor.provider == "google":
+        signed = {"text": "Hello", "thoughtSignature": "c2ln"}
+        assert vendor.requests[1]["contents"][1]["parts"] == [signed]
+        return
     if vendor.provider == "openai":
         assert vendor.requests[1]["input"][1] == transcripts.REASONING_ITEM
         return
@@ -116,12 +121,10 @@ async def test_anthropic_cut_off_arguments_are_not_run(provider: Provider, vendo
 async def test_openai_unapproved_safety_checks_stop_the_call(
     provider: Provider, vendor: VendorServer
 ) -> None:
-    """Nothing is injected; the checks are kept and a person is asked for."""
+    """The checks are kept and a person is asked for; nothing runs before she allowed it."""
     vendor.play("unapproved")
     (call,) = parts_of(await collect(provider))
-    assert call.args == {}
-    assert "a person must approve" in call.invalid
-    assert "A bank" in call.invalid
+    assert (call.needs_approval, call.waits_for_approval, call.invalid) == (("A bank",), True, None)
     assert call.provider_metadata["openai"]["pending_safety_checks"][0]["id"] == "sc_1"
 
 
@@ -180,3 +183,100 @@ async def test_compatible_computer_arguments_are_checked(provider: Provider, ven
     vendor.events = [event for event in vendor.events if "ctrl" not in str(event)]
     (call,) = parts_of(await collect(provider))
     assert (call.args, bool(call.invalid)) == ({}, True)
+
+
+NATIVE = replace(REQUEST, model="gemini-3.5-flash")
+
+
+@only_google
+async def test_google_desktop_actions_round_trip(provider: Provider, vendor: VendorServer) -> None:
+    """Thousandths become pixels; the call goes back as it came, with its picture."""
+    vendor.play("native")
+    (call,) = parts_of(await collect(provider, NATIVE))
+    assert call.args["actions"] == [{"action": "left_click", "coordinate": [640, 799]}]
+    await collect(provider, replace(following([call], picture_for(call)), model=NATIVE.model))
+    body = vendor.requests[1]
+    assert {"computerUse": {"environment": "ENVIRONMENT_DESKTOP"}} in body["tools"]
+    asked, answered = (content["parts"][0] for content in body["contents"][1:])
+    assert asked == {
+        "functionCall": {
+            "id": "call_1",
+            "name": "click",
+            "args": {"x": 500, "y": 999, "intent": "Send it"},
+        },
+        "thoughtSignature": "c2ln",
+    }
+    response = answered["functionResponse"]
+    assert (response["id"], response["name"]) == ("call_1", "click")
+    assert response["parts"][0]["inline_data"]["mime_type"] == "image/png"
+
+
+@only_google
+async def test_google_unapproved_action_is_not_done(provider: Provider, vendor: VendorServer) -> None:
+    """The vendor wants a person to decide; nothing is injected."""
+    vendor.play("unapproved")
+    (call,) = parts_of(await collect(provider, NATIVE))
+    assert call.args == {}
+    assert "a person must approve" in call.invalid
+    assert "A bank" in call.invalid
+
+
+@only_google
+async def test_google_refused_prompt_is_filtered(provider: Provider, vendor: VendorServer) -> None:
+    """A prompt that is blocked has no candidate at all."""
+    vendor.events = [{"promptFeedback": {"blockReason": "SAFETY"}}]
+    last = (await collect(provider))[-1]
+    assert isinstance(last, Finished)
+    assert last.reason == "content-filter"
+
+
+@only_anthropic
+async def test_anthropic_is_asked_to_go_on_where_it_paused(provider: Provider, vendor: VendorServer) -> None:
+    """A pause is no end: the open search goes back, the answer is one, its tokens are summed up."""
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    vendor.events = transcripts.anthropic_message([(search, [])], "pause_turn")
+    events = []
+    async for event in provider.stream(REQUEST):
+        events.append(event)
+        if isinstance(event, PartDone):
+            vendor.play("text")
+
+    finished = [event for event in events if isinstance(event, Finished)]
+    assert [part.type for part in parts_of(events)] == ["tool-call", "text"]
+    assert [(one.reason, one.usage.output_tokens) for one in finished] == [("stop", 10)]
+    first, second = vendor.requests
+    assert second["messages"][:-1] == first["messages"]
+    (block,) = second["messages"][-1]["content"]
+    assert (block["type"], block["id"]) == ("server_tool_use", "srvtoolu_1")
+
+
+EFFORT_FIELDS: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "output_config": {"effort": "low"},
+        "thinking": {"type": "adaptive", "display": "summarized"},
+    },
+    "google": {"generationConfig": {"thinkingConfig": {"include_thoughts": True, "thinking_level": "LOW"}}},
+    "openai": {"reasoning": {"effort": "low"}},
+    "openai-compat": {"reasoning_effort": "low"},
+}
+
+
+@pytest.mark.parametrize("is_beta", [False, True])
+async def test_a_chosen_effort_is_in_the_request(
+    provider: Provider, vendor: VendorServer, *, is_beta: bool
+) -> None:
+    """Vendors: each by its own fields; without one nothing but what was sent before."""
+    vendor.play("text")
+    request = REQUEST if is_beta else replace(REQUEST, computer=None)
+    await collect(provider, replace(request, effort="low"))
+    await collect(provider, request)
+    chosen, usual = vendor.requests
+
+    expected = EFFORT_FIELDS[vendor.provider]
+    for name, value in expected.items():
+        if name == "generationConfig":
+            assert chosen[name]["thinkingConfig"] == value["thinkingConfig"]
+            assert usual[name]["thinkingConfig"] == {"include_thoughts": True}
+        else:
+            assert chosen[name] == value
+            assert name not in usual

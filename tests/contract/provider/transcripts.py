@@ -10,7 +10,7 @@ from typing import Any
 Event = dict[str, Any]
 
 
-def _anthropic(blocks: list[tuple[Event, list[Event]]], stop_reason: str) -> list[Event]:
+def anthropic_message(blocks: list[tuple[Event, list[Event]]], stop_reason: str) -> list[Event]:
     events: list[Event] = [
         {
             "type": "message_start",
@@ -53,14 +53,14 @@ def _anthropic_call(*pieces: str, **start: str) -> tuple[Event, list[Event]]:
 
 
 ANTHROPIC: dict[str, list[Event]] = {
-    "text": _anthropic([_anthropic_text("Hel", "lo")], "end_turn"),
-    "length": _anthropic([_anthropic_text("Hel", "lo")], "max_tokens"),
-    "filter": _anthropic([_anthropic_text("Hel", "lo")], "refusal"),
-    "call": _anthropic(
+    "text": anthropic_message([_anthropic_text("Hel", "lo")], "end_turn"),
+    "length": anthropic_message([_anthropic_text("Hel", "lo")], "max_tokens"),
+    "filter": anthropic_message([_anthropic_text("Hel", "lo")], "refusal"),
+    "call": anthropic_message(
         [_anthropic_text("Hello"), _anthropic_call('{"pa', 'th":"/a"}', id="call_1", name="read_file")],
         "tool_use",
     ),
-    "computer": _anthropic(
+    "computer": anthropic_message(
         [
             _anthropic_call(
                 '{"coordinate":[0,0]',
@@ -72,7 +72,7 @@ ANTHROPIC: dict[str, list[Event]] = {
         ],
         "tool_use",
     ),
-    "reasoning": _anthropic(
+    "reasoning": anthropic_message(
         [
             (
                 {"type": "thinking", "thinking": "", "signature": ""},
@@ -255,14 +255,78 @@ CHAT: dict[str, list[Event]] = {
     ),
 }
 
+_GEMINI_USAGE = {
+    "promptTokenCount": 127,
+    "cachedContentTokenCount": 100,
+    "candidatesTokenCount": 3,
+    "thoughtsTokenCount": 2,
+    "totalTokenCount": 132,
+}
+
+
+def _gemini(parts: list[Event], finish_reason: str = "STOP") -> list[Event]:
+    chunks: list[Event] = [
+        {"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]} for part in parts
+    ]
+    last: Event = {
+        "candidates": [{"content": {"role": "model", "parts": []}, "finishReason": finish_reason, "index": 0}]
+    }
+    head: Event = {"modelVersion": "gemini-test", "responseId": "r_1", "usageMetadata": _GEMINI_USAGE}
+    return [{**chunk, **head} for chunk in ({}, *chunks, last)]
+
+
+def _gemini_call(name: str, args: Event, **more: str) -> Event:
+    return {"functionCall": {"id": "call_1", "name": name, "args": args}, **more}
+
+
+GEMINI: dict[str, list[Event]] = {
+    "text": _gemini([{"text": "Hel"}, {"text": "lo"}]),
+    "length": _gemini([{"text": "Hel"}, {"text": "lo"}], "MAX_TOKENS"),
+    "filter": _gemini([{"text": "Hel"}, {"text": "lo"}], "SAFETY"),
+    "call": _gemini([{"text": "Hello"}, _gemini_call("read_file", {"path": "/a"})]),
+    "computer": _gemini(
+        [
+            _gemini_call(
+                "computer",
+                {"actions": [{"action": "left_click", "coordinate": [0, 0], "modifiers": "ctrl"}]},
+            )
+        ]
+    ),
+    "native": _gemini(
+        [_gemini_call("click", {"x": 500, "y": 999, "intent": "Send it"}, thoughtSignature="c2ln")]
+    ),
+    "unapproved": _gemini(
+        [
+            _gemini_call(
+                "click",
+                {
+                    "x": 1,
+                    "y": 1,
+                    "safety_decision": {"decision": "require_confirmation", "explanation": "A bank"},
+                },
+            )
+        ]
+    ),
+    "reasoning": _gemini(
+        [
+            {"text": "Let me ", "thought": True},
+            {"text": "see", "thought": True},
+            {"text": "Hel"},
+            {"text": "lo", "thoughtSignature": "c2ln"},
+        ]
+    ),
+}
+
 ALL: dict[str, dict[str, list[Event]]] = {
     "anthropic": ANTHROPIC,
+    "google": GEMINI,
     "openai": RESPONSES,
     "openai-compat": CHAT,
 }
 # Error bodies by provider: how each vendor words an HTTP error.
 ERROR_BODIES: dict[str, Any] = {
     "anthropic": lambda message, kind: {"type": "error", "error": {"type": kind, "message": message}},
+    "google": lambda message, kind: {"error": {"status": kind, "message": message}},
     "openai": lambda message, kind: {"error": {"type": kind, "code": kind, "message": message}},
     "openai-compat": lambda message, kind: {"error": {"type": kind, "code": kind, "message": message}},
 }

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from chatd.model_wire import ModelConfig
 from chatd.state import ChatState, classify
 from chatd.store import accounts, catalog_rows, queries, schema
 from chatd.store.database import Database
@@ -17,8 +18,8 @@ from chatd.store.store import NewChat, Notice, Store
 from chatd.wire import (
     Chat,
     ChatError,
+    DynamicTool,
     Message,
-    ModelConfig,
     RetryPayload,
     TextPart,
     ToolCallPart,
@@ -67,6 +68,16 @@ def retry(attempt: int = 1) -> RetryPayload:
     return RetryPayload(attempt=attempt, delay_ms=5, error="x", kind="timeout", retrying_at=START)
 
 
+# A tool that the chat's client runs.
+CLIENT_TOOL = DynamicTool(name="client", description="d")
+
+
+def ask_client(*calls: str) -> NewMessage:
+    """An assistant's message that calls the client's tool."""
+    parts = tuple(ToolCallPart(tool_call_id=name, tool_name="client", args={"x": 1}) for name in calls)
+    return NewMessage(role="assistant", content=parts)
+
+
 ERROR = ChatError(message="no", kind="auth")
 
 
@@ -95,14 +106,19 @@ class Bench:
     async def create(self, value: str = "hello", **fields: Any) -> Chat:
         """A new chat with one message: R0."""
         new = NewChat(
-            owner_id=self.user_id, model_config_id=self.config_id, content=text(value), title="t", **fields
+            owner_id=self.user_id,
+            model_config_id=self.config_id,
+            content=text(value),
+            **({"title": "t"} | fields),
         )
         return await self.store.create_chat(new)
 
     async def chat_in(self, state: str) -> UUID:
         """A chat whose row was put into *state* by hand, owned by a runner while it is busy."""
         status, archived, queue = ROWS[state]
-        chat = await self.create()
+        chat = await self.create(dynamic_tools=(CLIENT_TOOL,))
+        if status == "requires_action":
+            await self.commit(chat.id, ask_client("asked"))
         is_busy = status in {"running", "interrupting", "requires_action"}
         values = {
             "status": status,
@@ -111,10 +127,11 @@ class Bench:
             "last_error": {"message": "old"} if status == "error" else None,
             "worker_id": WORKER if is_busy else None,
             "runner_id": RUNNER if is_busy else None,
+            "requires_action_deadline_at": START if status == "requires_action" else None,
         }
         await self.execute(schema.chats.update().where(schema.chats.c.id == chat.id).values(values))
         for number in range(queue):
-            row = {"chat_id": chat.id, "created_by": self.user_id, "created_at": START}
+            row = {"chat_id": chat.id, "created_by": self.user_id, "created_at": START, "position": number}
             content = [{"type": "text", "text": f"q{number}"}]
             await self.execute(schema.queued_messages.insert().values(content=content, **row))
         return chat.id
@@ -186,10 +203,40 @@ def short(message: Message) -> str:
 
 def apply(tx: ChatTx, transition: str, user_id: UUID) -> object:
     """Apply the transition called *transition* with plain arguments."""
+    connection, queued = tx.connection, schema.queued_messages
+    mine = sa.select(sa.func.max(queued.c.id)).where(queued.c.chat_id == tx.chat_id)
+    last = connection.execute(mine).scalar_one() or 0
+    first = connection.execute(
+        sa.select(sa.func.min(schema.messages.c.id)).where(schema.messages.c.chat_id == tx.chat_id)
+    ).scalar_one()
+
+    def enter() -> None:
+        tx.commit_step([ask_client("asked")])
+        tx.enter_requires_action()
+
+    def complete() -> None:
+        tx.complete_requires_action([result(call.tool_call_id).content[0] for call in tx.open_calls()])  # type: ignore[misc]
+
+    def steer() -> object:
+        connection.execute(queued.update().where(queued.c.id == last).values(steer=True))
+        return tx.take_steered()
+
     moves: dict[str, Callable[[], object]] = {
+        "edit": lambda: tx.edit(first, text("edited")),
+        "delete_queued": lambda: tx.delete_queued(last),
+        "promote_queued": lambda: tx.promote_queued(last),
+        "complete_requires_action": complete,
+        "request_compaction": tx.request_compaction,
+        "clear_context": tx.clear_context,
+        "archive": tx.archive,
+        "unarchive": tx.unarchive,
+        "enter_requires_action": enter,
+        "cancel_requires_action": tx.cancel_requires_action,
+        "reconcile": tx.reconcile,
         "send": lambda: tx.send(text("new"), created_by=user_id),
         "send_interrupt": lambda: tx.send(text("new"), created_by=user_id, interrupt=True),
         "record_retry": lambda: tx.record_retry(retry()),
+        "take_steered": steer,
         "commit_step": lambda: tx.commit_step([answer()]),
         "finish_error": lambda: tx.finish_error(ERROR),
         "finish_interruption": lambda: tx.finish_interruption([answer("partial")]),

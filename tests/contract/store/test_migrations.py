@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from chatd.store.database import Database, sqlite_url
-from chatd.store.schema import UtcDateTime, metadata
+from chatd.store.columns import UtcDateTime
+from chatd.store.database import Database, DatabaseBusy, sqlite_url
+from chatd.store.schema import metadata
 from tests.contract.store.bench import START, Bench
 
 
@@ -30,6 +31,7 @@ async def test_migrating_again_changes_nothing(bench: Bench) -> None:
     assert await bench.texts(chat.id) == ["user:kept"]
 
 
+@pytest.mark.parametrize("new_database", ["sqlite"], indirect=True)
 async def test_sqlite_is_durable_and_strict(bench: Bench) -> None:
     """Ours: WAL with full sync, and foreign keys are enforced, for readers and the writer."""
 
@@ -41,10 +43,39 @@ async def test_sqlite_is_durable_and_strict(bench: Bench) -> None:
     assert await bench.store.write(pragmas) == ["wal", 2, 1]
 
 
-def test_only_known_databases_are_opened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+async def test_postgresql_is_isolated_and_never_waits_for_ever(bench: Bench) -> None:
+    """Ours: readers see one snapshot; locks and statements have limits; times are UTC."""
+
+    def show(connection: sa.Connection) -> list[object]:
+        names = ("transaction_isolation", "lock_timeout", "statement_timeout", "TimeZone")
+        return [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names]
+
+    assert await bench.store.read(show) == ["repeatable read", "10s", "1min", "UTC"]
+    assert await bench.store.write(show) == ["read committed", "10s", "1min", "UTC"]
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+async def test_a_postgresql_database_has_one_owner(bench: Bench, database_url: str) -> None:
+    """Ours: as a data directory has; its lock ends with the owner."""
+    await bench.database.take()
+    second = Database(database_url)
+    try:
+        with pytest.raises(DatabaseBusy):
+            await second.take()
+        await bench.database.close()
+        third = Database(database_url)
+        await third.take()
+        await third.close()
+    finally:
+        await second.close()
+
+
+@pytest.mark.parametrize("url", ["mysql://me:hunter2@localhost/x", "postgresql:hunter2", ""])
+def test_only_known_databases_are_opened(url: str, tmp_path: Path) -> None:
     """Ours: a refusal never shows the password of the URL."""
-    with pytest.raises(ValueError, match="unsupported") as caught:
-        Database("postgresql://me:hunter2@localhost/x")
+    with pytest.raises(ValueError, match="database") as caught:
+        Database(url)
 
     assert "hunter2" not in str(caught.value)
     assert sqlite_url(tmp_path / "x").endswith("/x")

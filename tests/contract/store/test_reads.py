@@ -8,9 +8,13 @@ from uuid import UUID
 import pytest
 
 from chatd.errors import NotFound
+from chatd.state.why import explain
 from chatd.store import queries, schema
+from chatd.store.facts import read_facts
+from chatd.store.ledger import claim_call
+from chatd.store.queries import ChatFilter
 from chatd.store.rows import NewMessage
-from tests.contract.store.bench import Bench, answer, text
+from tests.contract.store.bench import START, Bench, answer, result, text
 
 
 async def runnable(bench: Bench, lease_s: float = 60.0, limit: int = 10) -> list[UUID]:
@@ -78,7 +82,7 @@ async def test_chats_are_listed_as_roots_with_children(bench: Bench) -> None:
     await bench.execute(gone)
     await bench.send(old.id, "used again")
     listed = await bench.store.read(queries.list_chats, owner_id=bench.user_id)
-    one = await bench.store.read(queries.list_chats, owner_id=bench.user_id, limit=1)
+    one = await bench.store.read(queries.list_chats, owner_id=bench.user_id, wanted=ChatFilter(limit=1))
 
     assert [chat.id for chat in listed] == [old.id, new.id]
     assert [[inner.id for inner in chat.children] for chat in listed] == [[child.id], []]
@@ -90,12 +94,12 @@ async def test_another_owner_s_chat_is_not_found(bench: Bench) -> None:
     """Spec 3: an unreadable chat is a missing one."""
     chat = await bench.create()
     child = await bench.create(parent=chat)
-    mine = await bench.store.read(queries.get_chat, chat.id, owner_id=bench.user_id)
+    mine = await bench.store.read(queries.get_chat, chat.id, user_id=bench.user_id)
 
     assert [inner.id for inner in mine.children] == [child.id]
     for chat_id, owner_id in ((chat.id, uuid.uuid4()), (uuid.uuid4(), bench.user_id)):
         with pytest.raises(NotFound):
-            await bench.store.read(queries.get_chat, chat_id, owner_id=owner_id)
+            await bench.store.read(queries.get_chat, chat_id, user_id=owner_id)
 
 
 @pytest.mark.parametrize(
@@ -133,3 +137,43 @@ async def test_interrupting_chats_come_first_then_the_oldest(bench: Bench) -> No
 
     assert await runnable(bench) == [ids[2], ids[0], ids[1]]
     assert await runnable(bench, limit=2) == [ids[2], ids[0]]
+
+
+async def test_why_knows_lease_calls_and_children(bench: Bench) -> None:
+    """Issue: whose lease, which calls and when they were handed over, which agents, how many wait."""
+    chat = await bench.create()
+    runner_id = await bench.acquire(chat.id)
+    child = await bench.create("do", parent=chat)
+    await bench.commit(chat.id, answer("x", "a", "b"))
+    last = (await bench.messages(chat.id))[-1].id
+    await bench.store.write(claim_call, chat.id, f"{chat.id}/{last}/a", boot_id="boot", now=START)
+    await bench.send(chat.id, "next")
+    facts = await bench.store.read(read_facts, chat.id)
+    found = explain(facts, now=facts.last_at, lease=timedelta(minutes=5))
+
+    assert (found.waits_for, found.state, found.queued) == ("tools", "R1", 1)
+    assert [(call.tool_call_id, call.handed_over_at) for call in found.calls] == [("a", START), ("b", None)]
+    assert found.lease is not None
+    assert (found.lease.runner_id, found.lease.heartbeat_at is None) == (runner_id, False)
+    assert [row.chat_id for row in found.children] == [child.id]
+    with pytest.raises(NotFound):
+        await bench.store.read(read_facts, UUID(int=1))
+
+
+@pytest.mark.past_bug(19)
+async def test_messages_are_in_the_order_of_their_ids_whatever_the_clock_said(bench: Bench) -> None:
+    """Spec 2.2, 9.19: a later row may have an earlier time; results stay behind their calls."""
+    chat = await bench.create("hello")
+    await bench.commit(chat.id, answer("x", "a"), result("a"))
+    table = schema.messages
+    # Backwards: the first row is the youngest.
+    minutes = [(row.id, START - timedelta(minutes=row.id)) for row in await bench.messages(chat.id)]
+    for row_id, when in minutes:
+        await bench.execute(table.update().where(table.c.id == row_id).values(created_at=when))
+    page = await bench.store.read(queries.list_messages, chat.id, limit=10)
+    snapshot = await bench.store.read(queries.snapshot_since, chat.id, 0)
+
+    expected = [row_id for row_id, _ in minutes]
+    assert [row.id for row in page.messages] == expected == sorted(expected)
+    assert [row.id for row in await bench.messages(chat.id)] == expected
+    assert [row.id for row in snapshot.messages] == expected

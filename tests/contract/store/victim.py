@@ -1,19 +1,18 @@
 """
 Does transitions for ever, as fast as it can, until it is killed.
 
-Run as ``python -m tests.contract.store.victim FILE SEED``. After each commit it
+Run as ``python -m tests.contract.store.victim URL SEED``. After each commit it
 prints ``chat snapshot``: what it printed must survive whatever happens to it.
 """
 
 import asyncio
 import random
 import sys
-from pathlib import Path
 from uuid import UUID
 
 from chatd.errors import Refused
 from chatd.store import queries
-from chatd.store.database import Database, sqlite_url
+from chatd.store.database import Database
 from chatd.store.machine import ChatTx
 from tests.contract.store.bench import Bench, answer, apply, result
 
@@ -33,10 +32,10 @@ MOVES = (
 )
 
 
-async def crash(path: Path, seed: int) -> None:
+async def crash(url: str, seed: int) -> None:
     """Never returns."""
     rng = random.Random(seed)  # noqa: S311 -- a schedule, no secret
-    bench = Bench(Database(sqlite_url(path)))
+    bench = Bench(Database(url))
     await bench.prepare()
     chats = await bench.store.read(queries.list_chats, owner_id=bench.user_id)
     ids = [chat.id for chat in chats] or [(await bench.create()).id for _ in range(3)]
@@ -65,4 +64,4 @@ async def move(bench: Bench, chat_id: UUID, name: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(crash(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(crash(sys.argv[1], int(sys.argv[2])))

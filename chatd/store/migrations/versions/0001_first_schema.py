@@ -2,11 +2,14 @@
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
 
 
 def upgrade() -> None:
@@ -79,8 +82,8 @@ def upgrade() -> None:
         sa.Column("archived", sa.Boolean(), nullable=False),
         sa.Column("worker_id", sa.Uuid(), nullable=True),
         sa.Column("runner_id", sa.Uuid(), nullable=True),
-        sa.Column("last_error", sa.JSON(none_as_null=True), nullable=True),
-        sa.Column("retry_state", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("last_error", JSON, nullable=True),
+        sa.Column("retry_state", JSON, nullable=True),
         sa.Column("snapshot_version", sa.BigInteger(), nullable=False),
         sa.Column("history_version", sa.BigInteger(), nullable=False),
         sa.Column("queue_version", sa.BigInteger(), nullable=False),
@@ -154,7 +157,7 @@ def upgrade() -> None:
         sa.Column("created_by", sa.Uuid(), nullable=True),
         sa.Column("model_config_id", sa.Uuid(), nullable=True),
         sa.Column("role", sa.Text(), nullable=False),
-        sa.Column("content", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("content", JSON, nullable=False),
         sa.Column("content_version", sa.SmallInteger(), nullable=False),
         sa.Column("visibility", sa.Text(), nullable=False),
         sa.Column("input_tokens", sa.BigInteger(), nullable=True),
@@ -183,7 +186,7 @@ def upgrade() -> None:
         ),
         sa.Column("chat_id", sa.Uuid(), nullable=False),
         sa.Column("created_by", sa.Uuid(), nullable=False),
-        sa.Column("content", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("content", JSON, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(
             ["chat_id"], ["chats.id"], name=op.f("fk_chat_queued_messages_chat_id"), ondelete="CASCADE"

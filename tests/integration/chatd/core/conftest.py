@@ -17,9 +17,9 @@ def _no_inherited_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    """A running worker over a fresh database."""
-    world = World(tmp_path)
+async def world(tmp_path: Path, database_url: str) -> AsyncIterator[World]:
+    """A running worker over a fresh database of each kind."""
+    world = World(tmp_path, database_url)
     await world.prepare()
     world.start()
     try:

@@ -58,10 +58,12 @@ async def test_reasoning_under_way_is_kept(world: World) -> None:
 async def test_a_stop_during_tools_keeps_what_is_finished_in_call_order(world: World) -> None:
     """Spec 6.5: completed results are kept, the others answered with an error; order is call order."""
     done, cancelled, release = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
 
     async def tool(params: ToolCallParams) -> ToolResult:
         name = params.call_id.rpartition("/")[2]
         if name == "b":
+            begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -75,6 +77,7 @@ async def test_a_stop_during_tools_keeps_what_is_finished_in_call_order(world: W
 
     world.workspace.handlers = {"tool": tool}
     chat = await world.chat([call(("a", "tool"), ("b", "tool"), ("c", "tool"))], agent_id=world.agent_id)
+    await begun.wait()
     await done.wait()
     await world.interrupt(chat.id)
     await world.until_rest(chat.id)
@@ -105,6 +108,7 @@ async def test_a_stop_right_behind_a_commit_doubles_nothing(world: World, length
     assert texts[1:] == ["assistant:a", *(["tool:a!", "tool:b!"] if length == 2 else ["tool:a", "tool:b"])]
 
 
+@pytest.mark.past_bug(2)
 async def test_an_interrupting_message_comes_after_the_partial(world: World) -> None:
     """Spec 9, complaint 2: the partial always precedes the message that cut it off."""
     gate = Gate()
@@ -151,3 +155,20 @@ async def test_a_chat_nobody_runs_can_be_stopped(world: World) -> None:
     await world.until_rest(chat.id)
 
     assert (await world.texts(chat.id))[1:] == ["assistant:calls", "tool:a!"]
+
+
+async def test_a_stop_whose_hint_was_lost_is_found_at_the_next_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spec 6.3: a periodic look at the row feeds the same loop; what was received is kept."""
+    monkeypatch.setattr("chatd.worker.runner.RUNNER_SYNC_S", 0.05)
+    gate = Gate()
+    chat = await world.chat([[*say("partial")[:1], gate, *say("never")]])
+    await gate.wait_reached()
+    publish = world.store._publish
+    monkeypatch.setattr(world.store, "_publish", lambda _: None)
+    await world.interrupt(chat.id)
+    monkeypatch.setattr(world.store, "_publish", publish)
+    await world.until_rest(chat.id)
+
+    assert await world.texts(chat.id) == ["user:hello", "assistant:partial"]

@@ -48,6 +48,7 @@ async def test_an_agent_is_started_and_its_report_read(world: World) -> None:
     assert answer.result == {
         "chat_id": str(child_id),
         "title": "My title",
+        "type": "general",
         "status": "waiting",
         "report": "all done",
     }
@@ -56,6 +57,7 @@ async def test_an_agent_is_started_and_its_report_read(world: World) -> None:
     assert (row["parent_chat_id"], row["root_chat_id"], row["owner_id"]) == (chat_id, chat_id, world.user_id)
 
 
+@pytest.mark.past_bug(17)
 async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
     """Spec 7: parent and child work at the same time; the end of the child wakes the wait."""
     gate = Gate()
@@ -94,10 +96,13 @@ async def test_a_desktop_agent_has_the_desktop_and_nothing_else(world: World) ->
         for request in world.model.requests
     }
     assert [child.mode for child in children] == ["computer_use", None]
-    assert tools["hello"][0] == ["spawn_computer_use_agent", "spawn_agent", "wait_agent", "shell"]
+    assert tools["hello"][0] == [
+        "spawn_computer_use_agent", "spawn_agent", "wait_agent",
+        "list_agents", "message_agent", "interrupt_agent", "attach_file", "shell",
+    ]  # fmt: skip
     assert tools["look"][0] == []
     assert tools["look"][1] is not None
-    assert tools["read"] == (["shell"], None)
+    assert tools["read"] == (["attach_file", "shell"], None)
 
 
 async def test_a_spawn_repeated_after_a_crash_is_the_same_child(world: World) -> None:
@@ -172,7 +177,7 @@ async def test_waiting_for_what_is_no_child_is_an_error(world: World, whose: str
     assert answer.result["error"]
 
 
-@pytest.mark.parametrize("args", [{}, {"prompt": " \n"}, {"prompt": 5}, {"prompt": "x", "type": "explore"}])
+@pytest.mark.parametrize("args", [{}, {"prompt": " \n"}, {"prompt": 5}, {"prompt": "x", "type": "painter"}])
 async def test_a_senseless_spawn_starts_nothing(world: World, args: dict[str, Any]) -> None:
     """Spec 7: the prompt must not be blank, the type must be known."""
     chat = await world.chat([call(("s", "spawn_agent"), **args), say("oh")])
@@ -180,3 +185,44 @@ async def test_a_senseless_spawn_starts_nothing(world: World, args: dict[str, An
 
     assert (await results(world, chat.id))[0].is_error
     assert await world.children(chat.id) == ()
+
+
+async def test_an_agent_has_the_model_that_was_named_else_its_parent_s(world: World) -> None:
+    """Spec 7: the argument comes first; one that nobody knows is an error that lists those there are."""
+    small = await world.add_model("small")
+    world.model.scripts |= {"do it": [say("done")], "do more": [say("done")]}
+    script = [
+        call(("a", "spawn_agent"), prompt="do it", model_config_id="small"),
+        call(("b", "spawn_agent"), prompt="do more"),
+        call(("c", "spawn_agent"), prompt="do it", model_config_id="large"),
+        say("started"),
+    ]
+    chat = await world.chat(script)
+    await world.until_rest(chat.id)
+    children = {child.title: child.last_model_config_id for child in await world.children(chat.id)}
+
+    assert children == {"do it": small, "do more": world.config_id}
+    assert (await results(world, chat.id))[-1].result == {
+        "error": "unknown model 'large'; there are: openai:m"
+    }
+
+
+async def test_desktop_agents_have_a_model_of_their_own(world: World) -> None:
+    """Spec 7: they reject the argument, and there is none where there is no workspace."""
+    seeing = await world.add_model("seeing")
+    await world.restart(computer_use_model="seeing")
+    world.model.scripts["look"] = [say("seen")]
+    script = [
+        call(("a", "spawn_computer_use_agent"), prompt="look"),
+        call(("b", "spawn_agent"), prompt="look", type="computer_use", model_config_id="m"),
+        say("started"),
+    ]
+    chat = await world.chat(script, agent_id=world.agent_id)
+    await world.until_rest(chat.id)
+    elsewhere = await world.chat([call(("c", "spawn_computer_use_agent"), prompt="look"), say("oh")])
+    await world.until_rest(elsewhere.id)
+    (child,) = await world.children(chat.id)
+
+    assert child.last_model_config_id == seeing
+    assert "takes no model_config_id" in (await results(world, chat.id))[1].result["error"]
+    assert "no desktop" in (await results(world, elsewhere.id))[0].result["error"]

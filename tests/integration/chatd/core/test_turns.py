@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from agentd.wire.content import ToolResult
 from agentd.wire.link import ToolCallParams
 from chatd.provider.protocol import TextDelta
-from chatd.wire import ToolResultPart
+from chatd.store.machine import ChatTx
+from chatd.wire import TextPart, ToolResultPart
 from tests.integration.chatd.core.world import Gate, World, call, output, say
 
 
@@ -68,7 +70,7 @@ async def test_tools_run_at_the_same_time_and_commit_in_call_order(world: World)
 
 
 async def test_desktop_actions_run_in_call_order(world: World) -> None:
-    """Ours: there is one pointer; a later action counts on the earlier one."""
+    """Ours: there is one pointer; beside it an agent at the desktop has programs, and nothing else."""
     events: list[str] = []
 
     async def act(params: ToolCallParams) -> ToolResult:
@@ -79,7 +81,7 @@ async def test_desktop_actions_run_in_call_order(world: World) -> None:
         events.append(f"-{name}")
         return output(name)
 
-    world.workspace.handlers = {"computer": act}
+    world.workspace.handlers = {"computer": act, "apps": act, "execute": act}
     calls = call(("a", "computer"), ("b", "computer"), ("c", "computer"))
     chat = await world.chat([calls, say("done")], agent_id=world.agent_id, mode="computer_use")
     await world.until_rest(chat.id)
@@ -87,6 +89,7 @@ async def test_desktop_actions_run_in_call_order(world: World) -> None:
     assert events == ["+a", "-a", "+b", "-b", "+c", "-c"]
     assert (await world.texts(chat.id))[2:5] == ["tool:a", "tool:b", "tool:c"]
     assert world.model.requests[0].computer is not None
+    assert [tool.name for tool in world.model.requests[0].tools] == ["apps"]
 
 
 async def test_failing_tools_are_results_and_the_turn_goes_on(world: World) -> None:
@@ -120,6 +123,7 @@ async def test_a_message_sent_during_a_turn_is_answered_after_it(world: World) -
     assert await world.texts(chat.id) == [*expected, "assistant:third"]
 
 
+@pytest.mark.past_bug(5)
 async def test_an_idle_chat_is_taken_up_again(world: World) -> None:
     """Spec 9, complaint 5: a send wakes the worker, whatever the interval."""
     await world.restart(acquire_interval_s=3600.0)
@@ -198,3 +202,29 @@ async def test_fragments_cost_no_reads_of_the_row(world: World, monkeypatch: pyt
 
     # One at most: the runner's own attempt, recorded before the first word.
     assert looked <= 1
+
+
+async def test_a_message_that_steers_is_in_the_next_model_call(world: World) -> None:
+    """Issue: taken in before the next call of the turn under way; one that only waits comes after it."""
+    gate = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def slow(params: ToolCallParams) -> ToolResult:
+        begun.set()
+        await gate.wait()
+        return output(params.name)
+
+    world.workspace.handlers = {"slow": slow}
+    script = [call(("a", "slow")), say("steered"), say("over")]
+    chat = await world.chat(script, agent_id=world.agent_id)
+    await asyncio.wait_for(begun.wait(), 30)
+    for value, steer in (("later", False), ("now", True)):
+        send = partial(ChatTx.send, content=(TextPart(text=value),), created_by=chat.owner_id, steer=steer)
+        await world.store.transition(chat.id, send)
+    gate.set()
+    await world.until_rest(chat.id)
+
+    texts = await world.texts(chat.id)
+    assert texts[:3] == ["user:hello", "assistant:a", "tool:a"]
+    assert texts[3:] == ["user:now", "assistant:steered", "user:later", "assistant:over"]
+    assert len(world.model.requests) == 3

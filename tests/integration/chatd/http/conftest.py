@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatd.app import ControlPlane
-from chatd.settings import ChatdSettings
-from tests.integration.chatd.http.site import Site
+from tests.integration.chatd.http.site import Site, serving
 
 
 @pytest.fixture(autouse=True)
@@ -21,12 +19,5 @@ def _no_inherited_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     """The control plane and its users."""
-    plane = ControlPlane(ChatdSettings(data_dir=tmp_path / "data", port=0, rehearsal="always"))
-    await plane.start()
-    site = Site(plane)
-    try:
-        await site.prepare()
+    async with serving(tmp_path / "data") as site:
         yield site
-    finally:
-        await site.close()
-        await plane.stop()

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +14,12 @@ from agentd.wire.jsonrpc import REFUSED
 from agentd.wire.link import HELLO, PROTOCOL_VERSION, Empty, HelloParams, HelloResult, ToolListResult
 from agentd.wire.peer import Handler, JsonRpcPeer, RpcError
 from chatd.app import ControlPlane, make_web_app
+from chatd.settings import ChatdSettings
 from chatd.store import accounts, queries
 from chatd.wire import Message, StreamEvent, stream_event_adapter
 
 API = "/api/experimental"
-LIMIT_S = 20
+LIMIT_S = 45
 UPGRADE = {
     "Upgrade": "websocket",
     "Connection": "Upgrade",
@@ -143,6 +145,22 @@ class Site:
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
+
+
+@asynccontextmanager
+async def serving(data_dir: Path, **settings: Any) -> AsyncIterator[Site]:
+    """A control plane on a free port with the rehearsal model, and its users."""
+    # Tests try hundreds of wrong tokens, all from one address.
+    wish = {"port": 0, "rehearsal": "always", "login_attempts_per_minute": 0} | settings
+    plane = ControlPlane(ChatdSettings.model_validate({"data_dir": data_dir, **wish}))
+    await plane.start()
+    site = Site(plane)
+    try:
+        await site.prepare()
+        yield site
+    finally:
+        await site.close()
+        await plane.stop()
 
 
 async def frames(socket: aiohttp.ClientWebSocketResponse) -> AsyncIterator[str | bytes]:

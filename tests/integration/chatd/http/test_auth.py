@@ -1,5 +1,6 @@
 """Who may do what: every route of the application, not a list that someone keeps."""
 
+import re
 import uuid
 from typing import Any
 
@@ -7,23 +8,42 @@ import pytest
 
 from tests.integration.chatd.http.site import API, UPGRADE, Site, bearer, text
 
-PUBLIC = {"/login", "/healthz", "/", "/chats/{chat_id}", "/assets"}
+# Who has a share link needs nothing else: its token is the credential.
+SHARED = {"/share/{token}", "/share/{token}/status", "/share/{token}/desktop"}
+PUBLIC = {
+    "/login", "/healthz", "/readyz", "/", "/sw.js", "/chats/{chat_id}", "/assets", "/api/openapi.json",
+    "/api/docs", "/download/{token}",
+} | SHARED  # fmt: skip
 BODIES: dict[str, Any] = {f"{API}/chats": text("x"), f"{API}/chats/{{chat_id}}/messages": text("x")}
+BODIES[f"{API}/chats/{{chat_id}}/desktop/shares"] = {}
+BODIES[f"{API}/mcp-servers/{{server_id}}"] = {}
+BODIES[f"{API}/chats/{{chat_id}}/desktop/control"] = {"wish": "take", "seat": "x"}
 
 
 def fill(path: str, chat_id: str = "") -> str:
     """A path with something in place of its variables."""
-    return path.format(chat_id=chat_id or uuid.UUID(int=1), file_id=uuid.UUID(int=2), stream_id="s")
+    names = {"file_id": uuid.UUID(int=2), "share_id": uuid.UUID(int=3), "stream_id": "s", "agent": "box"}
+    names["user"] = names["group"] = "x"
+    names["server_id"] = names["token_id"] = uuid.UUID(int=4)
+    names["model_config_id"] = uuid.UUID(int=4)
+    return path.format(
+        chat_id=chat_id or uuid.UUID(int=1), token="t", message_id=1, queued_id=1, context="root", **names
+    )
 
 
 def user_routes(site: Site) -> list[tuple[str, str]]:
     """Routes for users."""
-    return [route for route in site.routes() if route[1].startswith(API)]
+    return [route for route in site.routes() if route[1].startswith((API, "/metrics"))]
 
 
 def agent_routes(site: Site) -> list[tuple[str, str]]:
     """Routes for workspaces."""
     return [route for route in site.routes() if route[1].startswith("/api/agent/")]
+
+
+def replica_routes(site: Site) -> list[tuple[str, str]]:
+    """Routes for other replicas."""
+    return [route for route in site.routes() if route[1].startswith("/api/replica/")]
 
 
 async def statuses(
@@ -45,7 +65,8 @@ def all_are(status: int, found: dict[tuple[str, str], int]) -> bool:
 
 async def test_every_route_is_public_by_name_or_guarded(site: Site) -> None:
     """Ours: a new route is guarded unless someone adds it to the list here."""
-    unguarded = set(site.routes()) - set(user_routes(site)) - set(agent_routes(site))
+    guarded = {*user_routes(site), *agent_routes(site), *replica_routes(site)}
+    unguarded = set(site.routes()) - guarded
 
     assert {path for _, path in unguarded} <= PUBLIC
     assert len(user_routes(site)) > 10
@@ -72,6 +93,7 @@ async def test_no_route_opens_without_a_valid_token(site: Site, headers: dict[st
 
     assert all_are(401, await statuses(site, user_routes(site), sent))
     assert all_are(401, await statuses(site, agent_routes(site), sent))
+    assert all_are(401, await statuses(site, replica_routes(site), sent))
 
 
 async def test_tokens_open_their_own_side_only(site: Site) -> None:
@@ -89,7 +111,14 @@ async def test_tokens_open_their_own_side_only(site: Site) -> None:
 async def test_another_user_s_chat_does_not_exist(site: Site) -> None:
     """Spec 3: unreadable is 404, on every route of a chat and for every file."""
     chat_id = await site.quiet_chat()
-    routes = [route for route in user_routes(site) if "{" in route[1]]
+    # Users, groups and MCP servers are for administrators: everybody else is refused, whatever the name.
+    # Contexts of a person's own preferences are nobody's.
+    common = "{(user|group|server_id|context)}"
+    routes = [
+        route
+        for route in user_routes(site)
+        if "{" in re.sub(common, "", route[1]) and not route[1].startswith(f"{API}/users/")
+    ]
     stranger = bearer(site.tokens["other"])
 
     assert all_are(404, await statuses(site, routes, stranger, chat_id))
@@ -149,7 +178,7 @@ async def test_a_login_link_works_once(site: Site) -> None:
     link = (await site.ask("POST", "/login-tokens", status=201))["path"]
     async with site.http.get(link, allow_redirects=False) as answer:
         cookie = answer.cookies["agentd_session"]
-        assert (answer.status, answer.headers["Location"]) == (303, "/")
+        assert (answer.status, answer.headers["Location"]) == (303, "./")
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
 
     session = {"Cookie": f"agentd_session={cookie.value}"}

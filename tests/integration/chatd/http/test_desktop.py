@@ -3,15 +3,24 @@
 import asyncio
 import uuid
 from typing import Any
+from uuid import UUID
 
 import pytest
-from aiohttp import WSMsgType
+from aiohttp import WSMsgType, web
+from aiohttp.test_utils import TestServer
 
+from agentd.wire.control import ControlState
+from agentd.wire.jsonrpc import REFUSED
 from agentd.wire.link import HELLO, Empty, HelloParams, HelloResult
 from agentd.wire.peer import RpcError
+from chatd.agents.fetching import FetchedStreams
+from chatd.outbound import LOOPBACK_NETWORKS, parse_outbound
+from chatd.routes import viewing
+from chatd.store import accounts, queries
 from chatd.store.machine import ChatTx
 from chatd.store.rows import NewFile, NewMessage
-from chatd.wire import ToolResultPart
+from chatd.store.store import NewChat
+from chatd.wire import Chat, ChatMode, TextPart, ToolResultPart
 from computer.wire import DesktopStatus
 from tests.integration.chatd.http.site import API, LIMIT_S, UPGRADE, Site, bearer, frames, refuse
 
@@ -73,6 +82,122 @@ async def test_the_desktop_s_status_is_passed_on(site: Site) -> None:
     assert refused["code"] == "agent_unavailable"
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?seat=page1", {"may": "control", "name": "owner"}),
+        ("?seat=page1&view_only=true", {"may": "view", "name": "owner"}),
+        ("?seat=page1&take_control=1", {"may": "take", "name": "owner"}),
+    ],
+)
+async def test_the_workspace_is_told_what_a_viewer_may(
+    site: Site, query: str, expected: dict[str, str]
+) -> None:
+    """The issue: permission is decided before the upgrade; nobody speaks for another person's screen."""
+    asked: list[dict[str, Any]] = []
+
+    async def opened(params: dict[str, Any]) -> Empty:
+        asked.append(params["viewer"])
+        return await refuse(params)
+
+    chat_id = await site.new_chat(who="owner")
+    async with site.workspace(streams_open=opened):
+        await refusal(site, f"/chats/{chat_id}/desktop{query}", "owner", UPGRADE)
+
+    seat = f"{site.ids['owner']}/page1"
+    assert asked == [{"seat": seat, "sees_clipboard": True, **expected}]
+
+
+@pytest.mark.parametrize("query", ["?seat=a/b", "?seat=", "?view_only=perhaps", "?role=controller"])
+async def test_what_a_viewer_may_not_ask_for_is_refused(site: Site, query: str) -> None:
+    """Ours: 400 before the upgrade."""
+    chat_id = await site.new_chat(who="owner")
+    async with site.workspace():
+        path = f"/chats/{chat_id}/desktop{query}"
+        assert await refusal(site, path, "owner", UPGRADE) == (400, "bad_request")
+
+
+async def test_control_that_another_person_has_is_409(site: Site) -> None:
+    """The issue: refusal, not queueing; also for a viewer that wants control at once."""
+
+    async def held(_: dict[str, Any]) -> Empty:
+        raise RpcError(REFUSED, "Ann has control of this desktop", code="control_held")
+
+    chat_id = await site.new_chat(who="owner")
+    wish = {"wish": "take", "seat": "page1"}
+    async with site.workspace(desktop_control=held, streams_open=held):
+        answer = await site.ask(
+            "POST", f"/chats/{chat_id}/desktop/control", who="owner", json=wish, status=409
+        )
+        stream = await refusal(site, f"/chats/{chat_id}/desktop?take_control=1", "owner", UPGRADE)
+
+    assert answer == {"message": "Ann has control of this desktop", "code": "control_held"}
+    assert stream == (409, "control_held")
+
+
+async def test_control_is_asked_for_the_caller_s_own_page(site: Site) -> None:
+    """The issue: take and give back, chat by chat."""
+    asked: list[dict[str, Any]] = []
+
+    async def changed(params: dict[str, Any]) -> ControlState:
+        asked.append(params)
+        return ControlState(epoch=2, seat=params["seat"], name=params["name"], ends_in_s=300)
+
+    chat_id = await site.new_chat(who="owner")
+    path = f"/chats/{chat_id}/desktop/control"
+    wish = {"wish": "take", "seat": "page1"}
+    async with site.workspace(desktop_control=changed):
+        state = await site.ask("POST", path, who="owner", json=wish)
+        await site.ask("POST", path, who="other", json=wish, status=404)
+        await site.ask("POST", path, who="owner", json={"wish": "steal", "seat": "x"}, status=400)
+
+    seat = f"{site.ids['owner']}/page1"
+    assert asked == [
+        {"wish": "take", "seat": seat, "name": "owner", "chat_id": chat_id, "agent_chat_id": chat_id}
+    ]
+    assert state == {"epoch": 2, "seat": seat, "name": "owner", "ends_in_s": 300.0}
+
+
+async def test_a_workspace_is_watched_by_its_name(site: Site) -> None:
+    """Ours: without a chat; another user's workspace is not found."""
+    path = "/agents/box/desktop"
+    async with site.workspace(streams_open=refuse):
+        assert await refusal(site, path, "owner", UPGRADE) == (500, "agent_unavailable")
+        assert await refusal(site, path, "other", UPGRADE) == (404, "not_found")
+
+
+async def test_who_may_not_watch_any_more_is_sent_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The issue: permission is checked again during long streams; the workspace's end is closed too."""
+    monkeypatch.setattr(viewing, "RECHECK_S", 0.05)
+    ends: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def dial(stream_id: str) -> None:
+        path = f"/api/agent/streams/{stream_id}"
+        async with site.http.ws_connect(path, headers=bearer(site.tokens["agent"])) as stream:
+            await stream.send_bytes(b"RFB 003.008\n")
+            ends.put_nowait(await stream.receive())
+
+    async def opened(params: dict[str, Any]) -> Empty:
+        dialling.append(asyncio.get_running_loop().create_task(dial(params["stream_id"])))
+        return Empty()
+
+    dialling: list[asyncio.Task[None]] = []
+    chat_id = await site.new_chat(who="owner")
+    token = await site.issue("api", "owner")
+    path = f"{API}/chats/{chat_id}/desktop"
+    async with asyncio.timeout(LIMIT_S), site.workspace(streams_open=opened):
+        async with site.http.ws_connect(path, headers=bearer(token)) as viewer:
+            assert await viewer.receive_bytes() == b"RFB 003.008\n"
+            await site.store.write(accounts.revoke_tokens, "api", site.ids["owner"], now=site.store.now())
+            end = await viewer.receive()
+        agent_end = await ends.get()
+        await asyncio.gather(*dialling)
+
+    told = (1008, "you may not watch this any more")
+    assert (end.type, end.data, end.extra) == (WSMsgType.CLOSE, *told)
+    assert (agent_end.data, agent_end.extra) == told
+
+
 async def dial_back(site: Site, stream_id: str) -> None:
     """A desktop that answers in capitals and ends after "bye"."""
     path = f"/api/agent/streams/{stream_id}"
@@ -109,6 +234,58 @@ async def test_bytes_go_both_ways_until_either_side_ends(site: Site) -> None:
             await viewer.receive_bytes()
         for _ in range(2):
             await (await dialled.get())
+
+
+async def test_a_subprotocol_that_is_not_spoken_is_refused(site: Site) -> None:
+    """BUGS 51: `binary` or none works; anything else is told so instead of failing in the browser."""
+    chat_id = await site.new_chat(who="owner")
+    async with site.workspace(streams_open=refuse):
+        headers = UPGRADE | {"Sec-WebSocket-Protocol": "base64"}
+        assert await refusal(site, f"/chats/{chat_id}/desktop", "owner", headers) == (400, "bad_request")
+
+
+async def test_stream_is_fetched_from_a_workspace_that_can_be_reached(site: Site) -> None:
+    """The issue: dial-in mode; the same bytes both ways, the same end, and who can't be reached is told."""
+    served: asyncio.Queue[str] = asyncio.Queue()
+
+    async def serve(request: web.Request) -> web.WebSocketResponse:
+        stream = web.WebSocketResponse()
+        await stream.prepare(request)
+        await stream.send_bytes(b"RFB 003.008\n")
+        served.put_nowait(request.match_info["id"])
+        async for message in stream:
+            await stream.send_bytes(message.data.upper())
+        return stream
+
+    async def opened(params: dict[str, Any]) -> Empty:
+        assert params["is_fetched"]
+        asked.append(params["stream_id"])
+        return Empty()
+
+    asked: list[str] = []
+    app = web.Application()
+    app.router.add_get("/box/api/agent/streams/{id}", serve)
+    directory = site.plane.services.directory
+    directory._fetched = FetchedStreams(parse_outbound(LOOPBACK_NETWORKS))
+    chat_id = await site.new_chat(who="owner")
+    path = f"{API}/chats/{chat_id}/desktop"
+    headers = bearer(site.tokens["owner"])
+    async with asyncio.timeout(LIMIT_S), TestServer(app) as box, site.workspace(streams_open=opened):
+        connection = next(iter(directory._connections.values()))
+        connection.streams_url = str(box.make_url("/box"))
+        async with site.http.ws_connect(path, headers=headers) as viewer:
+            assert await viewer.receive_bytes() == b"RFB 003.008\n"
+            await viewer.send_bytes(b"abc")
+            assert await viewer.receive_bytes() == b"ABC"
+        connection.streams_url = "http://127.0.0.1:9"
+        assert await refusal(site, f"/chats/{chat_id}/desktop", "owner", UPGRADE) == (
+            500,
+            "agent_unavailable",
+        )
+        await directory.close()
+
+    assert asked[0] == served.get_nowait()
+    assert not directory._fetched._tasks
 
 
 async def test_a_stream_that_nobody_asked_for_is_refused(site: Site) -> None:
@@ -176,7 +353,43 @@ async def test_me_names_the_caller_and_the_models(site: Site) -> None:
     """Ours: the page learns whether the model is the rehearsal one."""
     me = await site.ask("GET", "/me")
 
-    assert me["user"] == {"id": str(site.ids["me"]), "name": "me"}
+    assert me["user"] == {"id": str(site.ids["me"]), "name": "me", "is_admin": False}
     assert me["rehearsal"] is True
     assert [model["id"] for model in me["models"] if model["is_default"]] == [me["default_model_config_id"]]
     assert not any("key" in model for model in me["models"])
+
+
+async def test_the_desktop_that_is_meant_is_that_of_the_agent_at_work(site: Site) -> None:
+    """The issue: several agents, one desktop each; a chat shows that of the newest that works."""
+    asked: list[dict[str, Any]] = []
+
+    async def status(params: dict[str, Any]) -> DesktopStatus:
+        asked.append(params)
+        return DesktopStatus(name="main", state="stopped", backend="xvnc", geometry="1280x800")
+
+    async with site.workspace(desktop_status=status):
+        root_id = await site.quiet_chat(who="owner")
+        root = await site.store.read(queries.get_chat, UUID(root_id), user_id=site.ids["owner"])
+        await site.ask("GET", f"/chats/{root_id}/desktop/status", who="owner")
+        made = []
+        for mode in ("computer_use", None):
+            child = await site.store.create_chat(_child_of(root, mode))
+            made.append(str(child.id))
+            await site.until(made[-1], "waiting", "error")
+            for chat_id in (root_id, made[-1]):
+                await site.ask("GET", f"/chats/{chat_id}/desktop/status", who="owner")
+
+    meant = [root_id, made[0], made[0], made[0], made[1]]
+    assert [(one["chat_id"], one["agent_chat_id"]) for one in asked] == [(root_id, one) for one in meant]
+
+
+def _child_of(root: Chat, mode: ChatMode | None) -> NewChat:
+    return NewChat(
+        owner_id=root.owner_id,
+        agent_id=root.agent_id,
+        parent=root,
+        mode=mode,
+        title="t",
+        model_config_id=root.last_model_config_id,
+        content=(TextPart(text="say bye"),),
+    )

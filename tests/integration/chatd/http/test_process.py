@@ -8,15 +8,20 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import UUID
 
 import aiohttp
 import pytest
 
 from chatd.app import ControlPlane, PortInUse, ScenarioUnusable
 from chatd.cli import app
+from chatd.convert import convert_messages
 from chatd.datadir import DataDir, DataDirBusy
 from chatd.settings import ChatdSettings
-from tests.integration.chatd.http.site import API, LIMIT_S, bearer, text
+from chatd.store import queries
+from chatd.store.database import DatabaseBusy
+from tests.databases import NewDatabase
+from tests.integration.chatd.http.site import API, LIMIT_S, Site, bearer, text
 
 
 @contextlib.asynccontextmanager
@@ -65,6 +70,8 @@ async def test_serve_prints_one_line_and_stops_when_told(tmp_path: Path) -> None
         (("--data", "x", "--port", "70000"), 2, "error: setting port"),
         (("--port", "0"), 2, "error: setting data_dir"),
         (("--data", "busy", "--port", "0"), 3, "in use by process"),
+        (("--data", "x", "--database", "mysql://me:secret@h/x"), 2, "error: setting database"),
+        (("--data", "x", "--database", "postgresql://me:secret@/x?host=/nowhere"), 3, "is it running"),
     ],
 )
 def test_what_can_t_start_says_why(
@@ -86,12 +93,37 @@ def test_what_can_t_start_says_why(
     printed = capsys.readouterr()
 
     assert ended.value.code == code
-    assert (printed.out, message in printed.err) == ("", True)
+    assert (printed.out, message in printed.err, "secret" in printed.err) == ("", True, False)
 
 
 def settings(path: Path, **fields: object) -> ChatdSettings:
     """Settings of a small control plane."""
     return ChatdSettings.model_validate({"data_dir": path, "port": 0, "rehearsal": "always", **fields})
+
+
+@pytest.mark.parametrize("new_database", ["postgresql"], indirect=True)
+async def test_chats_on_postgresql_outlive_their_process(tmp_path: Path, new_database: NewDatabase) -> None:
+    """Ours: the same chats from another data directory; who wants the database alone waits."""
+    url = new_database()
+    first = ControlPlane(settings(tmp_path / "1", database=url))
+    second = ControlPlane(settings(tmp_path / "2", database=url))
+    await first.start()
+    try:
+        with pytest.raises(DatabaseBusy):
+            await convert_messages(settings(tmp_path / "3", database=url), apply=False)
+        site = Site(first)
+        await site.prepare()
+        chat_id = await site.quiet_chat()
+        await site.close()
+    finally:
+        await first.stop()
+    await second.start()
+    try:
+        row = await second.services.store.read(queries.read_row, UUID(chat_id))
+    finally:
+        await second.stop()
+
+    assert row["status"] == "waiting"
 
 
 async def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -2,16 +2,29 @@
 
 import asyncio
 import json
+import socket
 from typing import Any
 from uuid import UUID
 
 import pytest
 from aiohttp import WSMsgType
 
+from chatd.client import ChatClient
 from chatd.store import queries
+from chatd.store.rows import NewMessage
 from chatd.store.store import NewChat, Notice
 from chatd.wire import TextPart, stream_event_adapter
-from tests.integration.chatd.http.site import API, LIMIT_S, Site, Story, bearer, read_socket, read_sse, text
+from tests.integration.chatd.http.site import (
+    API,
+    LIMIT_S,
+    UPGRADE,
+    Site,
+    Story,
+    bearer,
+    read_socket,
+    read_sse,
+    text,
+)
 
 
 async def test_both_streams_and_the_list_tell_the_same_story(site: Site) -> None:
@@ -133,12 +146,47 @@ async def test_watch_tells_the_owner_and_nobody_else(site: Site) -> None:
     assert [event["chat"]["id"] for event in first] == [theirs]
 
 
+async def test_watch_tells_what_changed(site: Site) -> None:
+    """Spec 3: created, status_change, title_change, deleted; a read mark is none of these."""
+    path = f"{API}/chats/watch"
+    chat_id = await site.quiet_chat()
+    async with (
+        site.http.ws_connect(path, headers=bearer(site.tokens["me"])) as watching,
+        ChatClient(site.plane.url, site.tokens["me"]) as client,
+    ):
+
+        async def told(kind: str) -> list[str]:
+            async with asyncio.timeout(LIMIT_S):
+                while True:
+                    for event in json.loads((await watching.receive()).data):
+                        if kind in event["kinds"]:
+                            return sorted(event["kinds"])
+
+        await client.change_chat(UUID(chat_id), title="new")
+        renamed = await told("title_change")
+        await client.change_chat(UUID(chat_id), archived=True)
+        put_away = await told("deleted")
+        await client.change_chat(UUID(chat_id), archived=False)
+        taken_out = await told("created")
+        await site.ask("POST", f"/chats/{chat_id}/messages", json=text("say more"))
+        busy = await told("status_change")
+        tools = [{"name": "ask"}]
+        asking = await site.ask("POST", "/chats", status=201, json=text("say", unsafe_dynamic_tools=tools))
+        made = await told("created")
+
+    assert (renamed, put_away, taken_out, busy) == (
+        ["title_change"], ["deleted"], ["created"], ["status_change"],
+    )  # fmt: skip
+    assert "created" in made
+    assert asking["status"] == "running"
+
+
 async def test_an_interrupt_stops_the_children_too(site: Site) -> None:
     """Ours: the desktop must come to rest when a person says stop."""
     async with site.workspace():
         parent = await site.new_chat("say hello", who="owner")
         await site.until(parent, "waiting")
-    chat = await site.store.read(queries.get_chat, UUID(parent), owner_id=site.ids["owner"])
+    chat = await site.store.read(queries.get_chat, UUID(parent), user_id=site.ids["owner"])
     values: dict[str, Any] = {"agent_id": site.agent_id, "parent": chat, "title": "child"}
     new = NewChat(
         owner_id=chat.owner_id,
@@ -199,3 +247,38 @@ async def test_a_stream_that_can_t_go_on_is_closed(
                 site.plane.services.hub.publish(notice)
                 await answer.content.read()
             assert answer.content.at_eof()
+
+
+@pytest.mark.parametrize("kind", ["websocket", "sse"])
+async def test_a_client_that_does_not_read_is_cut_off(
+    site: Site, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Spec 5.4: a subscriber that takes nothing for ten seconds; others go on, and it may come back."""
+    monkeypatch.setattr("chatd.routes.streams.SUBSCRIBER_STALL_S", 0.2)
+    chat_id = await site.quiet_chat()
+    # More than the kernel buffers for a connection.
+    long = NewMessage(role="user", content=(TextPart(text="x" * 200_000),) * 35)
+    await site.store.transition(UUID(chat_id), lambda tx: tx._insert([long]))
+    head = {"Host": f"127.0.0.1:{site.plane.port}"} | bearer(site.tokens["me"])
+    head |= UPGRADE if kind == "websocket" else {}
+    lines = [f"GET {API}/chats/{chat_id}/stream HTTP/1.1", *(f"{name}: {head[name]}" for name in head)]
+    hub = site.plane.services.hub
+    with socket.socket() as silent:
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        silent.connect(("127.0.0.1", site.plane.port))
+        silent.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        async with asyncio.timeout(LIMIT_S):
+            while UUID(chat_id) not in hub._by_chat:  # noqa: ASYNC110 -- it subscribes before it sends
+                await asyncio.sleep(0.01)
+            while UUID(chat_id) in hub._by_chat:  # noqa: ASYNC110 -- that it is let go of is the point
+                await asyncio.sleep(0.01)
+    monkeypatch.undo()
+    seen = []
+    async with ChatClient(site.plane.url, site.tokens["me"]) as client:
+        async for event in client.stream(UUID(chat_id)):
+            if event.type == "message":
+                seen.append(len(event.message.content))
+            if len(seen) == 3:
+                break
+
+    assert seen == [1, 1, 35]

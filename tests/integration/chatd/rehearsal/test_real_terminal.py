@@ -59,7 +59,7 @@ class Desktop:
 
     async def wait_screen(self, *texts: str) -> Screen:
         """Look until each of *texts* is a line of some terminal."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while True:
                 screen = read_screen(self.pixels())
                 lines = [line for terminal in screen.terminals for line in terminal.lines]

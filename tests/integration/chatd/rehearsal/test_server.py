@@ -13,14 +13,21 @@ from hypothesis import strategies as st
 
 from chatd.errors import Misuse
 from chatd.rehearsal import RehearsalServer, Scenario
+from chatd.rehearsal.engine import Asked
 
-PATHS = ["/anthropic/v1/messages", "/openai/v1/responses", "/openai/v1/chat/completions"]
+PATHS = [
+    "/anthropic/v1/messages",
+    "/openai/v1/responses",
+    "/openai/v1/chat/completions",
+    "/google/v1beta/models/m:streamGenerateContent",
+]
 BODY = {
     "model": "m",
     "max_tokens": 99,
     "stream": True,
     "messages": [{"role": "user", "content": "x"}],
     "input": "x",
+    "contents": [{"role": "user", "parts": [{"text": "x"}]}],
 }
 
 
@@ -54,6 +61,46 @@ async def test_a_cut_stream_ends_without_its_end(
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("fault", "last"),
+    [
+        ({"kind": "end", "after_events": 2}, "data: "),
+        ({"kind": "malformed", "after_events": 2}, "data: {broken"),
+        ({"kind": "report", "after_events": 2, "status": 529, "message": "busy"}, "busy"),
+    ],
+)
+async def test_a_stream_fails_as_scripted(
+    session: aiohttp.ClientSession, path: str, fault: dict[str, Any], last: str
+) -> None:
+    """Ours: two events, then the failure; the vendor's own end is missing, or never read."""
+    server, base_url = await _started(fault, ["a", "b", "c"])
+    async with session.post(base_url + path, json=BODY) as response:
+        events = (await response.text()).strip().split("\n\n")
+    await server.stop()
+
+    assert last in events[2 if fault["kind"] != "end" else 1]
+    assert len(events) == {"end": 2, "report": 3}.get(fault["kind"], len(events))
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_observer_sees_every_call_and_why_it_is_refused(
+    session: aiohttp.ClientSession, path: str
+) -> None:
+    """Ours: what a test of retries and of requests looks at."""
+    seen: list[Asked] = []
+    server = RehearsalServer(seen.append)
+    base_url = await server.start(scenario=Scenario())
+    async with session.post(base_url + path, json=BODY) as response:
+        await response.read()
+    async with session.post(base_url + path, json={"stream": True}) as response:
+        await response.read()
+    await server.stop()
+
+    assert [asked.problem is None for asked in seen] == [True, False]
+    assert seen[0].at <= seen[1].at
+
+
 async def test_an_answer_that_is_no_stream_can_be_cut_too(session: aiohttp.ClientSession) -> None:
     """Ours: then nothing arrives at all."""
     server, base_url = await _started({"kind": "cut"}, ["a"])
@@ -65,7 +112,7 @@ async def test_an_answer_that_is_no_stream_can_be_cut_too(session: aiohttp.Clien
 async def test_silence_can_be_abandoned_by_either_side(session: aiohttp.ClientSession) -> None:
     """Ours: a silent stream holds up neither the client that leaves nor the server that stops."""
     server, base_url = await _started({"kind": "silence", "after_events": 2, "silence_ms": 3_600_000}, ["a"])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         response = await session.post(base_url + PATHS[0], json=BODY)
         first = await response.content.readuntil(b"\n\n")
         response.close()
@@ -97,7 +144,10 @@ async def test_malformed_bodies_get_the_vendors_400(
     await server.stop()
 
     assert response.status == 400
-    assert answer["error"]["type"] == "invalid_request_error"
+    assert answer["error"].get("type", answer["error"].get("status")) in {
+        "invalid_request_error",
+        "INVALID_ARGUMENT",
+    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +168,7 @@ def test_any_json_gets_a_400(body: Any) -> None:
         await server.stop()
         return statuses
 
-    assert asyncio.run(ask()) == [400, 400, 400]
+    assert asyncio.run(ask()) == [400] * len(PATHS)
 
 
 async def test_unknown_paths_and_missing_keys_have_the_vendors_shape() -> None:

@@ -287,6 +287,7 @@ REQUEST = httpx2.Request("POST", "https://user:pass@api.openai.com/v1/responses?
     ],
     ids=lambda exc: f"{type(exc).__module__}.{type(exc).__name__}",
 )
+@pytest.mark.past_bug(16)
 def test_transport_failures_of_the_sdks_are_retryable(exc: Exception) -> None:
     """The network may heal, whichever layer noticed."""
     fault = classify(exc, "openai")

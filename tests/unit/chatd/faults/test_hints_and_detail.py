@@ -58,6 +58,9 @@ def test_a_hint_is_a_floor(hint: float, seconds: float) -> None:
         ("two\n\tlines", "two lines"),
         ("Incorrect key: sk-proj-abc***xyz.", "Incorrect key: [redacted]"),
         ("Bearer abcdefgh12345 refused", "[redacted] refused"),
+        ("key AIzaSyD-1234567890abc", "key [redacted]"),
+        ('{"api_key": "abcd1234efgh"}', '{"[redacted]"}'),
+        ("the token count: 208310", "the token count: 208310"),
         ("", ""),
     ],
 )

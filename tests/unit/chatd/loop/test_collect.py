@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -34,9 +36,26 @@ STREAM: list[ProviderEvent] = [
 ]
 
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def clock() -> datetime:
+    """Time stands still."""
+    return START
+
+
+def timeless(parts: Iterable[Part | None]) -> list[Part | None]:
+    """*parts* without the times that they came at."""
+    return [part and part.model_copy(update=_no_times(part)) for part in parts]
+
+
+def _no_times(part: Part) -> dict[str, None]:
+    return dict.fromkeys({"created_at", "completed_at"} & type(part).model_fields.keys())
+
+
 def collect(events: list[ProviderEvent]) -> tuple[Collector, list[Part | None]]:
     """A collector that took *events*, and the fragments it gave."""
-    collector = Collector()
+    collector = Collector(clock)
     return collector, [collector.add(event) for event in events]
 
 
@@ -62,7 +81,8 @@ def test_partial_holds_everything_received_at_every_prefix(count: int, expected:
     collector, _ = collect(STREAM[:count])
     reasoning = ReasoningPart(text="hmmm", provider_metadata={"signature": "s"})
 
-    assert tuple(reasoning if part == "reasoning" else part for part in expected) == collector.partial()
+    wanted = [reasoning if part == "reasoning" else part for part in expected]
+    assert wanted == timeless(collector.partial())
 
 
 def test_content_is_the_whole_parts_and_fragments_are_not_doubled() -> None:
@@ -71,7 +91,7 @@ def test_content_is_the_whole_parts_and_fragments_are_not_doubled() -> None:
 
     assert collector.content() == collector.partial()
     assert [part.type for part in collector.content()] == ["reasoning", "text", "tool-call"]
-    assert fragments == [
+    assert timeless(fragments) == [
         ReasoningPart(text="hm"),
         ReasoningPart(text="mm"),
         None,
@@ -92,7 +112,7 @@ def test_a_part_that_was_never_streamed_is_published_whole() -> None:
     part, thought = TextPart(text="at once"), ReasoningPart(text="so")
     _, fragments = collect([PartDone(thought), PartDone(part)])
 
-    assert fragments == [thought, part]
+    assert timeless(fragments) == [thought, part]
 
 
 def test_blank_text_is_left_out_and_signed_reasoning_never_is() -> None:
@@ -100,8 +120,8 @@ def test_blank_text_is_left_out_and_signed_reasoning_never_is() -> None:
     signed = ReasoningPart(text="", provider_metadata={"redacted": "x"})
     collector, _ = collect([PartDone(TextPart(text=" \n")), PartDone(signed), TextDelta("  ")])
 
-    assert collector.content() == (signed,)
-    assert collector.partial() == (signed,)
+    assert timeless(collector.content()) == [signed]
+    assert timeless(collector.partial()) == [signed]
 
 
 @pytest.mark.parametrize("text", ['{"a"', "[1]", "1", "nul", '{"a": 1}}', "", "\x00"])
@@ -139,3 +159,32 @@ def test_no_received_character_is_lost(kinds: list[str]) -> None:
     for kind, name in (("t", "text"), ("r", "reasoning")):
         expected = "".join(f"{kind}{index}" for index, k in enumerate(kinds) if k == kind)
         assert texts.get(name, "") == expected
+
+
+def test_half_a_call_that_the_vendor_runs_is_not_kept() -> None:
+    """Spec 1.6: its result can't be made up, and nobody here answers it."""
+    collector = Collector(clock)
+    fragment = collector.add(ToolInputDelta("ws", "web_search", '{"que', provider_executed=True))
+
+    assert isinstance(fragment, ToolCallPart)
+    assert (fragment.provider_executed, collector.partial()) == (True, ())
+
+
+def test_thoughts_calls_and_results_tell_when_they_came() -> None:
+    """Spec 1.3: a thought from its first word to its end, or its stop; a call when it is whole."""
+    seconds = itertools.count()
+    collector = Collector(lambda: START + timedelta(seconds=next(seconds)))
+    for event in [*STREAM[:3], STREAM[9], ReasoningDelta("and")]:
+        collector.add(event)
+    thought, call = collector.content()
+    *_, stopped = collector.partial()
+
+    assert isinstance(thought, ReasoningPart)
+    assert isinstance(call, ToolCallPart)
+    assert isinstance(stopped, ReasoningPart)
+    assert (thought.created_at, thought.completed_at) == (START, START + timedelta(seconds=1))
+    assert call.created_at == START + timedelta(seconds=2)
+    assert (stopped.created_at, stopped.completed_at) == (
+        START + timedelta(seconds=3),
+        START + timedelta(seconds=4),
+    )

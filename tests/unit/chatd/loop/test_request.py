@@ -10,12 +10,24 @@ from uuid import UUID
 import pytest
 
 from chatd.loop.prompts import system_prompt
-from chatd.loop.request import MAX_PICTURES, build_prompt, group_messages, picture_ids
+from chatd.loop.request import FileCache, build_prompt
+from chatd.prompt.assemble import Inline, file_ids, frame, group_messages, insert_system, system_texts
+from chatd.prompt.message import PromptMessage
+from chatd.prompt.pictures import LIMITS
+from chatd.store.queries import StoredFile
 from chatd.store.store import Store
-from chatd.wire import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from chatd.wire import FilePart, Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 CHAT = UUID(int=1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+
+
+def file_id_of(number: int) -> UUID:
+    """A file's id."""
+    return UUID(int=number)
 
 
 class Files:
@@ -25,11 +37,13 @@ class Files:
         self.files = files
         self.asked: list[UUID] = []
 
-    async def read(self, run: Callable[..., Any], wanted: list[UUID]) -> dict[UUID, bytes]:
-        """Answer ``files_by_id``."""
-        assert run.__name__ == "files_by_id"
+    async def read(self, run: Callable[..., Any], wanted: list[UUID]) -> dict[UUID, Any]:
+        """Answer ``file_sizes`` and ``files_by_id``."""
+        found = {file_id: self.files[file_id] for file_id in wanted if file_id in self.files}
+        if run.__name__ == "file_sizes":
+            return {name: len(data) for name, data in found.items()}
         self.asked += wanted
-        return {file_id: self.files[file_id] for file_id in wanted if file_id in self.files}
+        return {name: StoredFile("image/png", data) for name, data in found.items()}
 
 
 def rows(*content: tuple[str, tuple[Part, ...]]) -> list[Message]:
@@ -71,35 +85,70 @@ def test_neighbouring_tool_rows_become_one_and_system_rows_go() -> None:
     assert grouped[2].content == (first, second)
 
 
+async def build(files: Files, messages: list[Message], cache: FileCache | None = None) -> tuple[Any, ...]:
+    """The prompt for Anthropic."""
+    return await build_prompt(
+        cast("Store", files), messages, provider="anthropic", cache=cache or FileCache()
+    )
+
+
 async def test_pictures_are_loaded_as_base64() -> None:
     """Ours: a prompt carries the bytes, whatever the vendor."""
-    store = Files({UUID(int=7): b"png"})
-    prompt = await build_prompt(cast("Store", store), history(range(7, 8)))
-    result = prompt[-1].content[0].result  # type: ignore[union-attr]
+    prompt = await build(Files({UUID(int=7): PNG}), history(range(7, 8)))
+    result = prompt[-1].content[0].result
 
-    assert base64.b64decode(result["data"]) == b"png"
+    assert base64.b64decode(result["data"]) == PNG
     assert (result["mime_type"], result["text"]) == ("image/png", "shot 7")
 
 
-async def test_only_the_newest_pictures_are_kept() -> None:
-    """Ours: past the cap the oldest become text and are not even read."""
-    numbers = range(1, MAX_PICTURES + 4)
-    store = Files({UUID(int=number): b"x" for number in numbers})
-    prompt = await build_prompt(cast("Store", store), history(numbers))
-    results = [part for message in prompt for part in message.content if isinstance(part, ToolResultPart)]
+async def test_old_pictures_go_in_batches() -> None:
+    """Ours: between two batches the prompt only grows, so the vendor's cache of it stays good."""
+    store, cache = Files(dict.fromkeys(map(file_id_of, range(1, 100)), PNG)), FileCache()
+    before: list[bool] = []
+    changes = []
+    for newest in range(1, 100):
+        prompt = await build(store, history(range(1, newest + 1)), cache)
+        shown = [p.is_media for m in prompt for p in m.content if isinstance(p, ToolResultPart)]
+        if shown[: len(before)] != before:
+            changes.append(newest)
+        assert sum(shown) <= 40
+        assert shown == sorted(shown)
+        before = shown
 
-    assert [part.is_media for part in results] == [False] * 3 + [True] * MAX_PICTURES
-    assert "shot 1\n" in results[0].result["output"]
-    assert store.asked == [UUID(int=number) for number in reversed(numbers)][:MAX_PICTURES]
+    assert changes == [40, 60, 80]
+    assert len(store.asked) == len(set(store.asked)) == 99
+
+
+async def test_a_left_out_picture_is_told_and_not_read() -> None:
+    """Ours: never silently."""
+    store = Files(dict.fromkeys(map(file_id_of, range(1, 41)), PNG))
+    prompt = await build(store, history(range(1, 41)))
+    first = prompt[2].content[0]
+
+    assert "shot 1\n[the picture is not shown: older" in first.result["output"]
+    assert len(store.asked) == 20
+
+
+async def test_the_weight_of_all_pictures_is_bounded() -> None:
+    """Ours: vendors refuse requests of dozens of megabytes."""
+    heavy = PNG + b"\0" * 3_000_000
+    store = Files(dict.fromkeys(map(file_id_of, range(1, 12)), heavy))
+    prompt = await build(store, history(range(1, 12)))
+    shown = [p for m in prompt for p in m.content if isinstance(p, ToolResultPart) and p.is_media]
+
+    assert sum(len(part.result["data"]) * 3 // 4 for part in shown) <= LIMITS["anthropic"].total_bytes
+    assert shown
 
 
 @pytest.mark.parametrize(("is_error", "key"), [(False, "output"), (True, "error")])
-async def test_a_missing_picture_becomes_a_sentence(*, is_error: bool, key: str) -> None:
-    """Ours: a lost file must not end the chat."""
+@pytest.mark.parametrize("files", [{}, {UUID(int=9): b"\x89PNG"}])
+async def test_a_missing_or_broken_picture_becomes_a_sentence(
+    *, is_error: bool, key: str, files: dict[UUID, bytes]
+) -> None:
+    """Ours: it must not end the chat."""
     call = ToolCallPart(tool_call_id="c9", tool_name="computer", args={})
     messages = rows(("assistant", (call,)), ("tool", (picture(9, is_error=is_error),)))
-    prompt = await build_prompt(cast("Store", Files({})), messages)
-    part = prompt[-1].content[0]
+    part = (await build(Files(files), messages))[-1].content[0]
 
     assert isinstance(part, ToolResultPart)
     assert part.is_media is False
@@ -111,7 +160,7 @@ async def test_a_prompt_without_pictures_asks_for_none() -> None:
     store = Files({})
     call = ToolCallPart(tool_call_id="c", tool_name="t", args={})
     messages = rows(("user", (TextPart(text="a"),)), ("assistant", (call,)), ("user", (TextPart(text="b"),)))
-    prompt = await build_prompt(cast("Store", store), messages)
+    prompt = await build(store, messages)
 
     assert store.asked == []
     assert [message.role for message in prompt] == ["user", "assistant", "tool", "user"]
@@ -123,9 +172,52 @@ def test_results_without_a_file_are_no_pictures() -> None:
         ToolResultPart(tool_call_id="a", tool_name="t", result="text", is_media=True),
         ToolResultPart(tool_call_id="b", tool_name="t", result={"data": "x"}, is_media=True),
         ToolResultPart(tool_call_id="c", tool_name="t", result={"file_id": str(uuid.uuid4())}),
+        ToolResultPart(tool_call_id="d", tool_name="t", result={"file_id": "no id"}, is_media=True),
     ]
 
-    assert picture_ids(group_messages(rows(("tool", tuple(odd))))) == []
+    assert file_ids(group_messages(rows(("tool", tuple(odd))))) == []
+
+
+def test_the_files_kept_between_steps_are_bounded() -> None:
+    """Ours: those used longest ago go."""
+    limits = LIMITS["anthropic"]
+    cache = FileCache(limit=10)
+    for number in (1, 2, 1, 3):
+        if cache.get((UUID(int=number), limits)) is None:
+            cache.put((UUID(int=number), limits), Inline(media_type="image/png", data="x" * 5))
+
+    kept = [number for number in (1, 2, 3) if cache.get((UUID(int=number), limits)) is not None]
+    assert kept == [1, 3]
+
+
+async def test_what_was_pasted_is_text_and_bounded() -> None:
+    """Spec 6.2: by its name; the first 128 KiB, and a note."""
+    part = FilePart(
+        media_type="text/plain",
+        data=base64.b64encode(b"x" * 200_000).decode(),
+        name="pasted-text-2026-01-02-03-04-05.txt",
+    )
+    ((pasted,),) = [message.content for message in await build(Files({}), rows(("user", (part,))))]
+
+    assert isinstance(pasted, TextPart)
+    assert "pasted-text-2026" in pasted.text
+    assert "truncated" in pasted.text
+    assert len(pasted.text) < 132_000
+
+
+def test_instructions_are_put_together() -> None:
+    """Spec 6.5: trimmed, blank ones left out, those of stored system rows last."""
+    stored = system_texts(rows(("system", (TextPart(text="stored"),)), ("user", (TextPart(text="x"),))))
+
+    assert insert_system("first ", "", "\n", *stored) == "first\n\nstored"
+
+
+@pytest.mark.parametrize("roles", [(), ("assistant",), ("user", "assistant")])
+def test_a_prompt_begins_and_ends_with_the_other_side(roles: tuple[Any, ...]) -> None:
+    """Ours: vendors refuse an empty prompt, one that begins with an answer, and one that ends with it."""
+    framed = frame([PromptMessage(role=role, content=(TextPart(text="x"),)) for role in roles])
+
+    assert (framed[0].role, framed[-1].role) == ("user", "user")
 
 
 def test_each_kind_of_chat_has_its_own_instructions() -> None:

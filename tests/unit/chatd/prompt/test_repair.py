@@ -72,8 +72,8 @@ def test_vendor_executed_calls_are_not_answered_by_us() -> None:
     assert outline(repair_prompt((calls("b", server="a"),))) == ["assistant a b", "tool b!"]
 
 
-def test_orphaned_doubled_and_vendor_results_are_dropped() -> None:
-    """A result counts only behind the assistant message that asked; empty messages go."""
+def test_orphans_get_a_call_and_doubled_and_vendor_results_go() -> None:
+    """Spec 6.5, pass B: a result counts only behind the assistant message that asked; none is lost."""
     history = (
         results("x"),
         USER,
@@ -83,13 +83,47 @@ def test_orphaned_doubled_and_vendor_results_are_dropped() -> None:
         USER,
         results("a"),
     )
-    assert outline(repair_prompt(history)) == ["user", "assistant a", "tool a", "user"]
+    assert outline(repair_prompt(history)) == [
+        "assistant x",
+        "tool x",
+        "user",
+        "assistant a",
+        "tool a",
+        "assistant y",
+        "tool y",
+        "assistant z",
+        "tool z",
+        "user",
+        "assistant a_2",
+        "tool a_2",
+    ]
+
+
+def test_an_orphan_without_a_name_goes() -> None:
+    """Spec 6.5: no call can be made for it, and no vendor takes it."""
+    nameless = ToolResultPart(tool_call_id="x", tool_name="", result={})
+    assert repair_prompt((PromptMessage(role="tool", content=(nameless,)), USER)) == (USER,)
+
+
+def test_ids_and_names_become_legal_on_both_sides() -> None:
+    """Ours: a model's invention must not poison the chat; equal ids in one answer are two calls."""
+    made = [ToolCallPart(tool_call_id="a b", tool_name="x.y" * 40, args={}) for _ in range(2)]
+    answers = [ToolResultPart(tool_call_id="a b", tool_name="x.y" * 40, result={}) for _ in range(2)]
+    asked, answered = repair_prompt(
+        [PromptMessage(role="assistant", content=(*made,)), PromptMessage(role="tool", content=(*answers,))]
+    )
+
+    ids = [part.tool_call_id for part in asked.content if isinstance(part, ToolCallPart)]
+    assert ids == ["a_b", "a_b_2"]
+    assert [p.tool_call_id for p in answered.content if isinstance(p, ToolResultPart)] == ids
+    names = {part.tool_name for part in (*asked.content, *answered.content) if not isinstance(part, TextPart)}  # type: ignore[union-attr]
+    assert names == {("x_y" * 40)[:64]}
 
 
 def test_ids_used_again_in_a_later_turn_are_separate_calls() -> None:
     """Some vendors count from zero in every answer."""
     history = (calls("0"), results("0"), calls("0"))
-    assert outline(repair_prompt(history)) == ["assistant 0", "tool 0", "assistant 0", "tool 0!"]
+    assert outline(repair_prompt(history)) == ["assistant 0", "tool 0", "assistant 0_2", "tool 0_2!"]
 
 
 MESSAGES = st.lists(

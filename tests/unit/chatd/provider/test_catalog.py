@@ -7,7 +7,7 @@ import pytest
 
 from chatd.errors import BadRequest
 from chatd.provider.catalog import Catalog, ModelSource, rehearsal_sources, sources_from_settings
-from chatd.settings import GEMINI_BASE_URL, ChatdSettings
+from chatd.settings import ChatdSettings
 
 
 def sources(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> list[ModelSource]:
@@ -23,7 +23,7 @@ def sources(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> list[ModelSource]
         ({}, []),
         ({"anthropic_api_key": "k"}, [("anthropic", None, "k")]),
         ({"openai_api_key": "k", "openai_base_url": "http://x"}, [("openai", "http://x", "k")]),
-        ({"gemini_api_key": "k"}, [("openai-compat", GEMINI_BASE_URL, "k")]),
+        ({"gemini_api_key": "k"}, [("google", None, "k")]),
         ({"compat_base_url": "http://x"}, [("openai-compat", "http://x", "none")]),
         ({"compat_base_url": "http://x", "compat_api_key": "c"}, [("openai-compat", "http://x", "c")]),
         (
@@ -56,7 +56,7 @@ def test_ids_are_stable_and_distinct() -> None:
     first, second = rehearsal_sources("http://a:1"), rehearsal_sources("http://b:2")
 
     assert [source.id for source in first] == [source.id for source in second]
-    assert len({source.id for source in first}) == 3
+    assert len({source.id for source in first}) == 4
 
 
 def test_a_model_is_found_by_any_of_its_names() -> None:
@@ -64,7 +64,7 @@ def test_a_model_is_found_by_any_of_its_names() -> None:
     catalog = Catalog(rehearsal_sources("http://a"))
     configs = catalog.configs()
 
-    assert [config.is_default for config in configs] == [True, False, False]
+    assert [config.is_default for config in configs] == [True, False, False, False]
     assert catalog.resolve(None) == catalog.resolve("rehearsal") == configs[0].id
     for config in configs:
         for name in (str(config.id), f"{config.provider}:rehearsal", config.display_name):

@@ -208,10 +208,10 @@ def test_responses_items_keep_their_order_and_outputs_follow_the_turn() -> None:
         *("message", "reasoning", "message", "reasoning", "function_call"),
         *("reasoning", "computer_call", "function_call_output", "computer_call_output"),
     ]
-    assert items[6] == ITEM
+    assert items[6] == ITEM | {"call_id": "c_1"}
     assert [block["type"] for block in items[7]["output"]] == ["input_text", "input_image"]
     picture = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PICTURE}"}
-    assert items[8] == {"type": "computer_call_output", "call_id": "c.1", "output": picture}
+    assert items[8] == {"type": "computer_call_output", "call_id": "c_1", "output": picture}
 
 
 def test_responses_words_of_a_computer_result_follow_its_picture() -> None:
@@ -295,6 +295,18 @@ def test_chat_calls_carry_their_arguments_as_text() -> None:
         "f",
         "computer",
     ]
+
+
+def test_chat_leaves_out_what_another_vendor_ran_itself() -> None:
+    """A call without its result is refused; a chat that had searched could not go on here."""
+    searched = call("ws", tool_name="web_search", provider_executed=True)
+    found = answer("ws", provider_executed=True)
+    built = openai_chat_prompt.build_messages(
+        request(USER, message("assistant", searched, found, TextPart(text="so"), call("a")))
+    )
+
+    assert [one["id"] for one in built[-1]["tool_calls"]] == ["a"]
+    assert built[-1]["content"] == "so"
 
 
 def test_user_files_reach_every_vendor() -> None:

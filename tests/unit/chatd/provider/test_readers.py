@@ -83,10 +83,12 @@ def test_response_items_we_did_not_ask_for_are_ignored() -> None:
     """And so are events that carry nothing for us."""
     reader = ResponsesReader((1, 1))
     item = {
-        "type": "web_search_call",
-        "id": "ws",
+        "type": "code_interpreter_call",
+        "id": "ci",
         "status": "completed",
-        "action": {"type": "search", "query": "q"},
+        "container_id": "c",
+        "code": "1",
+        "outputs": [],
     }
     event = {"type": "response.output_item.done", "output_index": 0, "sequence_number": 0, "item": item}
     assert list(reader.feed(RESPONSES.validate_python(event))) == []

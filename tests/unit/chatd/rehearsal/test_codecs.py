@@ -1,4 +1,4 @@
-"""The three codecs on hostile and on wrong requests; right ones are tested through the SDKs."""
+"""The four codecs on hostile and on wrong requests; right ones are tested through the SDKs."""
 
 import json
 from typing import Any
@@ -12,11 +12,12 @@ from chatd.rehearsal.brain import decide
 from chatd.rehearsal.codec import ApiError, Codec, Stamp
 from chatd.rehearsal.completions import CompletionsCodec
 from chatd.rehearsal.conversation import Call, ComputerForm, Conversation, Reply
+from chatd.rehearsal.gemini import GeminiCodec
 from chatd.rehearsal.responses import ResponsesCodec
 from chatd.rehearsal.responses_stream import openai_actions
 from computer.wire import action_adapter
 
-CODECS: list[Codec] = [AnthropicCodec(), ResponsesCodec(), CompletionsCodec()]
+CODECS: list[Codec] = [AnthropicCodec(), ResponsesCodec(), CompletionsCodec(), GeminiCodec()]
 STAMP = Stamp(nonce="n", created=1)
 
 _leaves = (
@@ -32,6 +33,8 @@ _leaves = (
 )
 _KEYS = """
 model max_tokens messages input role content type text id call_id tool_use_id name arguments tools source data
+contents parts functionCall functionResponse function_call response args inlineData mimeType computerUse
+environment functionDeclarations generationConfig maxOutputTokens systemInstruction
 function tool_calls tool_call_id output image_url url stream system instructions actions stream_options
 """
 _KINDS = """
@@ -62,6 +65,7 @@ _bodies = st.dictionaries(_keys, _values, max_size=6) | st.fixed_dictionaries(
     {"model": st.just("rehearsal"), "max_tokens": st.just(9)},
     optional={
         "messages": st.lists(_items, max_size=4),
+        "contents": st.lists(st.dictionaries(_keys, _values, max_size=3), max_size=3),
         "input": st.lists(_items, max_size=4),
         "tools": st.lists(_items, max_size=2),
         "stream": st.booleans() | _leaves,
@@ -101,6 +105,9 @@ _CALLS = {
 }
 
 
+_GEMINI_CALL = {"role": "model", "parts": [{"functionCall": {"id": "t1", "name": "f", "args": {}}}]}
+
+
 @pytest.mark.parametrize(
     ("codec", "body", "named"),
     [
@@ -134,6 +141,15 @@ _CALLS = {
         (
             CODECS[2],
             {"model": "m", "messages": [{"role": "tool", "tool_call_id": "t1", "content": "x"}]},
+            "t1",
+        ),
+        (CODECS[3], {"model": "m", "contents": []}, "contents"),
+        (CODECS[3], {"model": "m", "contents": [{"role": "tool", "parts": [{"text": "x"}]}]}, "valid role"),
+        (CODECS[3], {"model": "m", "contents": [{"role": "user", "parts": []}]}, "contents[0].parts"),
+        (CODECS[3], {"model": "m", "contents": [_GEMINI_CALL]}, "t1"),
+        (
+            CODECS[3],
+            {"model": "m", "contents": [{"parts": [{"functionResponse": {"id": "t1", "name": "f"}}]}]},
             "t1",
         ),
     ],
@@ -194,3 +210,30 @@ def test_canonical_actions_in_anthropic_words(
     (block,) = CODECS[0].encode(Conversation(model="m", computer=form), reply, STAMP)["content"]
 
     assert (block["name"], block["input"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ({"action": "left_click", "coordinate": (640, 400)}, ("click", {"x": 500, "y": 500})),
+        ({"action": "left_click", "coordinate": (1279, 799)}, ("click", {"x": 999, "y": 999})),
+        ({"action": "mouse_move", "coordinate": (0, 0)}, ("move", {"x": 0, "y": 0})),
+        ({"action": "key", "text": "ctrl+l"}, ("hotkey", {"keys": ["ctrl", "l"]})),
+        ({"action": "wait", "duration_ms": 1_500}, ("wait", {"seconds": 2})),
+        (
+            {"action": "scroll", "scroll_direction": "up", "scroll_amount": 2, "coordinate": (128, 8)},
+            ("scroll", {"direction": "up", "magnitude_in_pixels": 200, "x": 100, "y": 10}),
+        ),
+        ({"action": "zoom", "region": (0, 0, 1, 1)}, ("take_screenshot", {})),
+    ],
+)
+def test_canonical_actions_in_google_words(action: dict[str, Any], expected: tuple[str, Any]) -> None:
+    """Source: the vendor's table of desktop actions; thousandths of the screen, and an intent."""
+    reply = Reply(calls=(Call(name="computer", actions=(action_adapter.validate_python(action),)),))
+    conversation = Conversation(model="m", computer=ComputerForm.GOOGLE_TOOL)
+
+    (part,) = CODECS[3].encode(conversation, reply, STAMP)["candidates"][0]["content"]["parts"]
+
+    call = part["functionCall"]
+    assert call["args"].pop("intent")
+    assert (call["name"], call["args"]) == expected

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from chatd.rehearsal.conversation import Conversation, Entry
+from chatd.rehearsal.codec import ApiError
+from chatd.rehearsal.conversation import Conversation, Entry, ToolOutput, ToolUse
 from chatd.rehearsal.scenario import Player, Scenario, scripted_reply
 from computer.wire import Click
 
@@ -47,10 +48,37 @@ def test_a_scripted_reply_becomes_a_neutral_one() -> None:
     ).turns[0]
     assert turn.reply
 
-    reply = scripted_reply(turn.reply)
+    reply = scripted_reply(turn.reply, _says("x"))
 
     assert (reply.text, reply.chunks[1].delay_ms, reply.finish) == ("ab", 5, "tool-calls")
     assert reply.calls[0].actions == (Click(action="left_click", coordinate=(0, 0)),)
+
+
+def test_arguments_refer_to_what_earlier_calls_gave() -> None:
+    """Ours: ids that nobody knows when a scenario is written; a wrong reference is an error, not a guess."""
+    entries = tuple(
+        entry
+        for name, chat_id in (("a", "first"), ("b", "second"))
+        for entry in (
+            Entry(role="assistant", calls=(ToolUse(call_id=name, name="spawn_agent"),)),
+            Entry(role="tool", outputs=(ToolOutput(call_id=name, text=f'{{"chat_id": "{chat_id}"}}'),)),
+        )
+    )
+    conversation = Conversation(model="m", entries=entries)
+
+    def arguments(text: str) -> object:
+        reply = {"calls": [{"name": "f", "arguments": {"deep": [{"chat_id": text}]}}]}
+        turn = Scenario.model_validate({"turns": [{"reply": reply}]}).turns[0]
+        assert turn.reply
+        return scripted_reply(turn.reply, conversation).calls[0].arguments
+
+    assert arguments("{{result:spawn_agent[1].chat_id}}") == {"deep": [{"chat_id": "second"}]}
+    assert arguments("not {{result:spawn_agent[1].chat_id}}") == {
+        "deep": [{"chat_id": "not {{result:spawn_agent[1].chat_id}}"}]
+    }
+    for wrong in ("spawn_agent[2].chat_id", "spawn_agent[0].title", "other[0].chat_id"):
+        with pytest.raises(ApiError, match="which this conversation lacks"):
+            arguments(f"{{{{result:{wrong}}}}}")
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,24 @@ ALLOWED: dict[str, dict[str, str]] = {
         "R1": "I1",
         "I0": "I1",
         "I1": "I1",
+        "A0": "R1",
+        "A1": "R1",
     },
-    "interrupt": {"R0": "I0", "R1": "I1"},
+    "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
+    "delete_queued": {"E1": "E0 E1", "R1": "R0 R1", "I1": "I0 I1", "A1": "A0 A1"},
+    "promote_queued": {"R1": "I1", "I1": "I1", "E1": "R0 R1", "A1": "R0 R1"},
+    "interrupt": {"R0": "I0", "R1": "I1", "A0": "R0", "A1": "R1"},
+    "complete_requires_action": {"A0": "R0", "A1": "R1"},
+    "cancel_requires_action": {"A0": "R0", "A1": "R1"},
+    "enter_requires_action": {"R0": "A0", "R1": "A1"},
+    "request_compaction": {"W": "R0", "E0": "R0", "E1": "R1"},
+    "clear_context": {"W": "W", "E0": "W"},
+    "archive": {"W": "XW", "E0": "XE0", "E1": "XE1"},
+    "unarchive": {"XW": "W", "XE0": "E0", "XE1": "E1"},
+    "reconcile": {"invalid": "E0 E1"},
     "record_attempt": {"R0": "R0", "R1": "R1"},
     "record_retry": {"R0": "R0", "R1": "R1"},
+    "take_steered": {"R1": "R0 R1"},
     "commit_step": {"R0": "R0", "R1": "R1"},
     "finish_turn": {"R0": "W", "R1": "R0 R1"},
     "finish_error": {"W": "E0", "R0": "E0", "R1": "E1"},
@@ -59,10 +73,10 @@ CELLS = list(itertools.product(Transition, ChatState))
 
 @pytest.mark.parametrize(("transition", "state"), CELLS, ids=lambda value: value.value)
 def test_every_cell_leads_where_the_table_says_or_nowhere(transition: Transition, state: ChatState) -> None:
-    """Spec 1.2: anything not listed is refused; from Invalid everything is."""
+    """Spec 1.2: anything not listed is refused; from Invalid everything but reconcile is."""
     expected = ALLOWED[transition].get(state)
 
-    if state is ChatState.INVALID:
+    if state is ChatState.INVALID and transition is not Transition.RECONCILE:
         with pytest.raises(InvalidState):
             check(transition, state)
     elif expected is None:
@@ -82,12 +96,15 @@ def test_every_tuple_is_classified(status: str, *, archived: bool, has_queue: bo
     assert classify(status, archived=archived, has_queue=has_queue) == ChatState(expected)
 
 
-def test_no_result_is_invalid_archived_or_nothing() -> None:
+def test_only_archive_leads_to_archived_states_and_nothing_to_none_or_invalid() -> None:
     """Ours: a transition never leads out of the states that a live chat can be in."""
-    live = {state for (_, archived, _), state in STATES.items() if not archived}
-    results = set().union(*(ends for moves in MATRIX.values() for ends in moves.values()))
-
-    assert results <= {ChatState(name) for name in live}
+    live = {ChatState(state) for (_, archived, _), state in STATES.items() if not archived}
+    for transition, moves in MATRIX.items():
+        results = set().union(*moves.values())
+        if transition is Transition.ARCHIVE:
+            assert results == {ChatState.XW, ChatState.XE0, ChatState.XE1}
+        else:
+            assert results <= live
 
 
 def test_the_status_of_a_state_classifies_back_to_it() -> None:

@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 from chatd.store.rows import NewMessage, dump_parts, local_calls, message_values, without_internals
 from chatd.store.store import TITLE_CHARACTERS, TITLE_WORDS, derive_title
 from chatd.wire import (
+    ContextFilePart,
     FilePart,
+    FileReferencePart,
     Part,
+    QuestionAnswerPart,
     ReasoningPart,
+    SkillPart,
+    SourcePart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -54,6 +59,30 @@ CASES: list[tuple[Part, Part]] = [
     (
         FilePart(media_type="image/png", file_id=FILE_ID, name="n", data=SECRET),
         FilePart(media_type="image/png", file_id=FILE_ID, name="n"),
+    ),
+    (SourcePart(url="http://x", title="X", **INNER), SourcePart(url="http://x", title="X")),
+    (
+        FileReferencePart(file_name="a.py", start_line=1, end_line=2, content="x"),
+        FileReferencePart(file_name="a.py", start_line=1, end_line=2, content="x"),
+    ),
+    (
+        QuestionAnswerPart(question_id=uuid.UUID(FILE_ID), text="Red"),
+        QuestionAnswerPart(question_id=uuid.UUID(FILE_ID), text="Red"),
+    ),
+    (
+        ContextFilePart(
+            context_file_path="AGENTS.md",
+            context_file_content=SECRET,
+            context_file_os=SECRET,
+            context_file_directory=SECRET,
+        ),
+        ContextFilePart(context_file_path="AGENTS.md"),
+    ),
+    (
+        SkillPart(
+            skill_name="s", skill_description="d", skill_dir=SECRET, context_file_skill_meta_file=SECRET
+        ),
+        SkillPart(skill_name="s", skill_description="d"),
     ),
 ]
 
@@ -100,6 +129,23 @@ def test_zero_tokens_are_stored_as_null() -> None:
 
     assert (values["input_tokens"], values["output_tokens"], values["total_tokens"]) == (5, None, None)
     assert (values["revision"], values["content_version"], values["visibility"]) == (3, 1, "both")
+
+
+def test_parts_without_a_time_get_that_of_their_row_and_others_keep_theirs() -> None:
+    """Spec 1.6: what we make up is stamped when it is stored, and nothing real is overwritten."""
+    now, before = datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    content: tuple[Part, ...] = (
+        ToolResultPart(tool_call_id="a", tool_name="t"),
+        ToolResultPart(tool_call_id="b", tool_name="t", created_at=before),
+        TextPart(text="x"),
+    )
+    message = NewMessage(role="assistant", content=content)
+    stored = message_values(message, chat_id=uuid.uuid4(), revision=1, now=now)["content"]
+    made, real, text = part_list_adapter.validate_python(stored)
+
+    assert [part.created_at for part in (made, real) if isinstance(part, ToolResultPart)] == [now, before]
+    assert text == content[2]
+    assert without_internals(real) == real
 
 
 def test_local_calls_are_those_that_the_vendor_does_not_run() -> None:

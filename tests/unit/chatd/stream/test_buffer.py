@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from chatd.metrics import StreamGauges
 from chatd.stream.buffer import MAX_EPISODE_BYTES, PartBuffer
 from chatd.wire import FilePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
@@ -66,3 +67,38 @@ def test_a_new_episode_replaces_the_old_one() -> None:
     buffer.close(CHAT)
     buffer.close(CHAT)
     assert buffer.get(CHAT) is None
+
+
+def test_what_there_is_now_is_told_to_metrics() -> None:
+    """Spec 9: chats with fragments, the longest, all of them, and all that ever found no room."""
+    buffer = PartBuffer(lambda _: None)
+    assert buffer.gauges(subscribers=2) == StreamGauges(subscribers=2)
+    first = buffer.open(CHAT, history_version=1, attempt=1)
+    second = buffer.open(UUID(int=2), history_version=1, attempt=1)
+    for episode, count in ((first, 3), (second, 1)):
+        for _ in range(count):
+            buffer.add(episode, "assistant", TextPart(text="x"))
+    buffer.add(second, "assistant", TextPart(text="x" * MAX_EPISODE_BYTES))
+    before = buffer.gauges(subscribers=0)
+    buffer.close(CHAT)
+    buffer.close(UUID(int=2))
+
+    assert before == StreamGauges(active=2, longest=3, events=4, dropped=1)
+    assert buffer.gauges(subscribers=0) == StreamGauges(dropped=1)
+
+
+def test_the_newest_word_of_each_call_is_kept_until_the_next_step() -> None:
+    """Ours: whoever comes late hears where a call is now, and nothing of the step before."""
+    touched: list[UUID] = []
+    buffer, chat_id = PartBuffer(touched.append), UUID(int=1)
+    for call_id, text in (("a", "1"), ("b", "x"), ("a", "2" * 5_000)):
+        buffer.report(chat_id, call_id, text)
+    words = buffer.progress(chat_id, after=0)
+    later = buffer.progress(chat_id, after=words[0].seq)
+    other = buffer.progress(UUID(int=2), after=0)
+    buffer.open(chat_id, history_version=1, attempt=1)
+
+    assert [(word.tool_call_id, len(word.text)) for word in words] == [("b", 1), ("a", 2_000)]
+    assert later == words[1:]
+    assert other == buffer.progress(chat_id, after=0) == []
+    assert touched == [chat_id] * 3

@@ -4,6 +4,8 @@ import asyncio
 import uuid
 from uuid import UUID
 
+import pytest
+
 from chatd.store.store import Notice
 from chatd.stream.hub import Hub, Subscription
 
@@ -20,7 +22,7 @@ async def test_news_before_the_wait_is_found_by_it() -> None:
     hub = Hub()
     with hub.watch_chat(CHAT) as subscription:
         hub.publish(notice())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             changed = await subscription.wait()
 
     assert changed == {CHAT}
@@ -43,6 +45,7 @@ async def test_news_between_two_waits_is_not_lost() -> None:
     waiter.cancel()
 
 
+@pytest.mark.past_bug(18)
 async def test_every_publish_is_seen_whatever_the_interleaving() -> None:
     """Ours: a listener that reads after each wait always ends with the newest value."""
     hub, latest, seen = Hub(), 0, -1
@@ -61,7 +64,7 @@ async def test_every_publish_is_seen_whatever_the_interleaving() -> None:
             hub.publish(notice())
             if number % 3 == 0:
                 await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await listener
 
     assert seen == 200
@@ -116,7 +119,7 @@ async def test_a_cancelled_wait_keeps_the_news() -> None:
     subscription.notify(CHAT)
     waiter.cancel()
     await asyncio.gather(waiter, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         changed = await subscription.wait()
 
     assert changed == {CHAT}
@@ -135,8 +138,22 @@ def test_topics_without_listeners_are_forgotten() -> None:
 def test_a_runnable_chat_wakes_the_worker() -> None:
     """Ours: every path that makes a chat runnable wakes the worker (spec 9, complaint 5)."""
     hub, woken = Hub(), []
-    hub.on_runnable = lambda: woken.append(1)
+    hub.on_runnable = lambda _: woken.append(1)
     hub.publish(notice())
     hub.publish(notice(is_runnable=True))
 
     assert woken == [1]
+
+
+def test_a_hint_reaches_every_listener_of_its_topic() -> None:
+    """Ours: what others keep in memory is read again at once."""
+    hub, heard = Hub(), []
+    hub.hint("mcp_servers")
+    hub.on_hint("mcp_servers", lambda: heard.append("a"))
+    hub.on_hint("mcp_servers", lambda: heard.append("b"))
+    hub.spread = lambda topic: heard.append(f"to others: {topic}")
+    hub.hint("mcp_servers")
+    # What came from others is not told again.
+    hub.hear("mcp_servers")
+
+    assert heard == ["a", "b", "to others: mcp_servers", "a", "b"]

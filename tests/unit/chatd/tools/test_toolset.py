@@ -1,19 +1,16 @@
 """One tool call in, one result out, whatever happens."""
 
 import base64
-import string
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentd.wire.content import ContentBlock, ImageContent, TextContent, ToolResult
+from agentd.wire.content import AudioContent, ContentBlock, ImageContent, TextContent, ToolResult
 from chatd.provider.protocol import FunctionTool
 from chatd.tools.toolset import (
-    MAX_RESULT_CHARACTERS,
     CallContext,
     LocalTool,
+    Observed,
     ToolOutcome,
     Toolset,
     error_outcome,
@@ -21,7 +18,7 @@ from chatd.tools.toolset import (
 )
 from chatd.wire import ToolCallPart, ToolResultPart
 
-PNG = base64.b64encode(b"\x89PNG").decode()
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 
 
 def context(name: str = "good", **fields: str) -> CallContext:
@@ -94,6 +91,38 @@ async def test_a_chat_without_tools_says_so() -> None:
     assert [tool.name for tool in toolset().definitions()] == ["good", "broken"]
 
 
+def test_data_stays_data() -> None:
+    """Ours: a result without content is its structure."""
+    outcome = outcome_of(context("good").call, ToolResult(structured={"output": "x", "exit_code": 0}))
+
+    assert outcome.part.result == {"output": "x", "exit_code": 0}
+
+
+async def test_every_result_is_cut_at_one_place() -> None:
+    """Spec 2: whichever tool gave it, error or not; its shape stays."""
+
+    async def long(context: CallContext) -> ToolOutcome:
+        return outcome_of(
+            context.call, ToolResult(structured={"output": "x" * 5_000, "exit_code": 1}, is_error=True)
+        )
+
+    outcome = await toolset(run_computer=long, result_bytes=1_000).run(context("computer"))
+
+    assert outcome.part.result["exit_code"] == 1
+    assert "truncated: 4256 bytes removed" in outcome.part.result["output"]
+    assert len(outcome.part.result["output"]) <= 1_000
+
+
+async def test_names_that_a_model_makes_up_are_no_labels() -> None:
+    """Ours: each would be a series of its own for ever."""
+    seen: list[Observed] = []
+    tools = toolset(observe=seen.append)
+    for name in ("good", "made_up_7", "computer"):
+        await tools.run(context(name))
+
+    assert [one.tool for one in seen] == ["good", "", "computer"]
+
+
 def image(data: str = PNG, mime_type: str = "image/png") -> ImageContent:
     """A picture from a workspace."""
     return ImageContent(data=data, mime_type=mime_type)
@@ -106,7 +135,11 @@ def image(data: str = PNG, mime_type: str = "image/png") -> ImageContent:
         ((), True, {"error": "failed"}),
         ((TextContent(text="a"), TextContent(text="b")), False, {"output": "a\nb"}),
         ((TextContent(text="a"),), True, {"error": "a"}),
-        ((image("not base64!"), TextContent(text="a")), False, {"output": "a"}),
+        (
+            (image("not base64!"), TextContent(text="a")),
+            False,
+            {"output": "a\n[the tool's picture was left out: its base64 is broken]"},
+        ),
     ],
 )
 def test_text_results_are_output_or_error(
@@ -115,7 +148,7 @@ def test_text_results_are_output_or_error(
     *,
     is_error: bool,
 ) -> None:
-    """Ours: one shape for text, one for failure; a broken picture is left out."""
+    """Ours: one shape for text, one for failure; a broken picture is left out, never silently."""
     outcome = outcome_of(context().call, ToolResult(content=content, is_error=is_error))
 
     assert outcome.part.result == expected
@@ -124,14 +157,23 @@ def test_text_results_are_output_or_error(
 
 @pytest.mark.parametrize("is_error", [False, True])
 def test_the_first_picture_is_stored_as_a_file(*, is_error: bool) -> None:
-    """Ours: bytes go to the file table, the part holds a reference only."""
+    """Ours: bytes go to the file table, the part holds a reference only; the text says what was left out."""
     content = (TextContent(text="see"), image(), image())
     outcome = outcome_of(context().call, ToolResult(content=content, is_error=is_error))
     (file,) = outcome.files
 
-    assert (file.data, file.media_type) == (b"\x89PNG", "image/png")
-    assert outcome.part.result == {"file_id": str(file.id), "mime_type": "image/png", "text": "see"}
+    assert (file.data, file.media_type) == (base64.b64decode(PNG), "image/png")
+    text = "see\n[the first of 2 pictures; the others were left out]"
+    assert outcome.part.result == {"file_id": str(file.id), "mime_type": "image/png", "text": text}
     assert (outcome.part.is_media, outcome.part.is_error) == (True, is_error)
+
+
+def test_sound_is_named() -> None:
+    """No vendor takes sound as a result; a model must not think that there was none."""
+    sound = AudioContent(data="AAAA", mime_type="audio/wav")
+    outcome = outcome_of(context().call, ToolResult(content=(sound,)))
+
+    assert outcome.part.result == {"output": "[audio/wav, 3 bytes: sound can't be shown to a model]"}
 
 
 @pytest.mark.parametrize(
@@ -139,34 +181,14 @@ def test_the_first_picture_is_stored_as_a_file(*, is_error: bool) -> None:
 )
 def test_what_is_no_picture_is_never_stored_as_one(mime_type: str) -> None:
     """Ours: files are served from the page's own origin; a workspace must not plant scripts there."""
-    outcome = outcome_of(context().call, ToolResult(content=(image(mime_type=mime_type),)))
+    data = base64.b64encode(b"<svg/>").decode()
+    outcome = outcome_of(context().call, ToolResult(content=(image(data, mime_type),)))
+    named = outcome_of(context().call, ToolResult(content=(image(mime_type=mime_type),)))
 
     assert outcome.files == ()
     assert not outcome.part.is_media
-
-
-@given(
-    size=st.integers(0, 3 * MAX_RESULT_CHARACTERS),
-    alphabet=st.sampled_from(["abcdefghij", "ä€😀\n", string.digits]),
-)
-def test_long_text_keeps_head_and_tail_within_the_bound(size: int, alphabet: str) -> None:
-    """Spec 6.4: bounded, head and tail kept, a marker tells how much was cut."""
-    text = (alphabet * (size // len(alphabet) + 1))[:size]
-    outcomes = [
-        outcome_of(context().call, ToolResult(content=(TextContent(text=text),))).part.result["output"],
-        error_outcome(context().call, text).part.result["error"],
-    ]
-
-    for kept in outcomes:
-        if size <= MAX_RESULT_CHARACTERS:
-            assert kept == text
-            continue
-        head, rest = kept.split("\n\n[truncated: ")
-        number, tail = rest.split(" characters removed; ask for a narrower part]\n\n")
-        assert len(kept) <= MAX_RESULT_CHARACTERS
-        assert text.startswith(head)
-        assert text.endswith(tail)
-        assert len(head) + int(number) + len(tail) == size
+    assert "left out" in outcome.part.result["output"]
+    assert [file.media_type for file in named.files] == ["image/png"]
 
 
 def test_the_result_part_belongs_to_the_call() -> None:
@@ -174,3 +196,36 @@ def test_the_result_part_belongs_to_the_call() -> None:
     part = error_outcome(context("broken").call, "x").part
 
     assert part == ToolResultPart(tool_call_id="c1", tool_name="broken", result={"error": "x"}, is_error=True)
+
+
+def shy(name: str, **traits: bool) -> LocalTool:
+    """A tool with traits."""
+
+    async def run(context: CallContext) -> ToolOutcome:
+        return error_outcome(context.call, "x")
+
+    return LocalTool(definition=FunctionTool(name=name, description="", input_schema={}), run=run, **traits)
+
+
+def test_a_tool_that_must_be_alone_refuses_all_company() -> None:
+    """Vector 86: neither runs, two policy errors; unknown and client tools count as company."""
+    tools = Toolset(tools={"advisor": shy("advisor", is_exclusive=True), "read": shy("read")})
+    asked = [ToolCallPart(tool_call_id=name, tool_name=name) for name in ("advisor", "read", "client")]
+    refused = tools.refuse_company(asked)
+
+    assert [refused[name].part.is_error for name in ("advisor", "read", "client")] == [True] * 3
+    assert "advisor must be called alone" in refused["read"].part.result["error"]
+    assert tools.refuse_company(asked[:1]) == {}
+    assert tools.refuse_company(asked[1:]) == {}
+
+
+def test_only_success_ends_a_turn() -> None:
+    """Spec 1.2, 11: a failed proposal is to be mended, so the model goes on."""
+    tools = Toolset(tools={"propose": shy("propose", stops_turn=True), "read": shy("read")})
+
+    def part(name: str, *, is_error: bool = False) -> ToolResultPart:
+        return ToolResultPart(tool_call_id="c", tool_name=name, result={}, is_error=is_error)
+
+    assert tools.stops_after([part("read"), part("propose")])
+    assert not tools.stops_after([part("propose", is_error=True)])
+    assert not tools.stops_after([part("read"), part("gone")])

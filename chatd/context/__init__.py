@@ -1,0 +1,1 @@
+"""What a chat's pin means: text for its prompt, and how it differs from the workspace now. Pure."""

@@ -1,0 +1,1 @@
+"""Processes that share a database: who lives, hints, parts, and workspaces that are linked elsewhere."""
