@@ -1,25 +1,33 @@
 """
-Tool calls by id: at most one run each, whoever asks how often.
+Tool calls by id: at most one run each, whoever asks how often, over restarts too.
 
-Owns the table of runs. A repeat attaches to the run in progress or gets the
-stored answer. A call that is thought to run in another boot of the daemon is
-answered with ``OutcomeUnknown`` and never run.
+Owns the table of this boot's runs. A repeat attaches to the run in progress or gets the
+stored answer. What earlier boots did is in the ledger: a call that one of them answered is
+answered the same way, one that it began is answered with ``OutcomeUnknown`` and never run.
 
-Invariant: a call id starts at most one run per boot.
+Invariant: a call id starts at most one run, but for tools that know a call id again by themselves, and those
+that only read.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from enum import Enum
 
-from agentd.errors import CallCancelled, OutcomeUnknown, ShuttingDown
-from agentd.wire.content import ToolResult
+import structlog
+
+from agentd.errors import CallCancelled, LedgerFailed, OutcomeUnknown, ShuttingDown
+from agentd.ledger import Answered, Ledger, MemoryLedger, Unknown
+from agentd.progress import Progress
+from agentd.wire.content import TextContent, ToolResult
 from agentd.wire.link import ToolCallParams
 
-__all__ = ["CallTable"]
+__all__ = ["CallTable", "Knows"]
 
 # Finished answers kept for a repeat; a screenshot is about 200 kB, so this is about 50 MB at worst.
 MAX_STORED_ANSWERS = 256
+
+log = structlog.get_logger("agentd.calls")
 
 UNKNOWN_OUTCOME = (
     "The workspace daemon restarted while this ran, so its outcome is unknown. "
@@ -27,27 +35,55 @@ UNKNOWN_OUTCOME = (
 )
 
 
-class CallTable:
-    """Runs of this boot."""
+class Knows(Enum):
+    """
+    Who knows, beyond the life of this daemon, whether a call was begun.
 
-    def __init__(self, boot_id: str) -> None:
+    ``LEDGER``: it is written down before anything is done. ``TOOL``: the tool knows the id again by itself.
+    ``NOBODY``: nobody need to, since the call changes nothing: it is made again.
+    """
+
+    LEDGER = "ledger"
+    TOOL = "tool"
+    NOBODY = "nobody"
+
+
+class CallTable:
+    """
+    Runs of this boot; *progress* is what they tell of themselves.
+
+    Args:
+        boot_id: of this start of the daemon.
+        ledger: remembers calls beyond it; one that does not when absent.
+    """
+
+    def __init__(self, boot_id: str, ledger: Ledger | None = None) -> None:
         self.boot_id = boot_id
+        self.progress = Progress()
+        self._ledger: Ledger = ledger or MemoryLedger(boot_id)
         self._runs: OrderedDict[str, asyncio.Task[ToolResult]] = OrderedDict()
         self._closed = False
 
-    async def run(self, call: ToolCallParams, start: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    async def run(
+        self,
+        call: ToolCallParams,
+        start: Callable[[], Awaitable[ToolResult]],
+        *,
+        knows: Knows = Knows.LEDGER,
+    ) -> ToolResult:
         """
-        The answer of *call*, running it if it never ran.
+        The answer of *call*, running it by *start* if it never ran; *knows* says who can tell.
 
         Raises:
-            OutcomeUnknown: it was given to another boot.
+            OutcomeUnknown: it was begun before, and nobody knows how it ended.
             CallCancelled: ``cancel`` stopped it.
+            LedgerFailed: it could not be written down, so it was not run.
             ShuttingDown: the table is closed.
             TimeoutError: not done within ``call.timeout_s``; the run was stopped.
 
         Cancellation: the run goes on; a repeat attaches to it.
         """
-        task = self._run_of(call, start)
+        task = self._run_of(call, start, knows)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -62,23 +98,51 @@ class CallTable:
             await asyncio.wait({task})
 
     def _run_of(
-        self, call: ToolCallParams, start: Callable[[], Awaitable[ToolResult]]
+        self, call: ToolCallParams, start: Callable[[], Awaitable[ToolResult]], knows: Knows
     ) -> asyncio.Task[ToolResult]:
         if self._closed:
             raise ShuttingDown("the daemon is shutting down")
-        if call.boot_id is not None and call.boot_id != self.boot_id:
-            raise OutcomeUnknown(UNKNOWN_OUTCOME)
         task = self._runs.get(call.call_id)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._bounded(call, start))
+            task = asyncio.get_running_loop().create_task(self._once(call, start, knows))
             task.add_done_callback(_retrieve)
             self._runs[call.call_id] = task
             self._evict()
         return task
 
-    async def _bounded(self, call: ToolCallParams, start: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-        async with asyncio.timeout(call.timeout_s):
-            return await start()
+    async def _once(
+        self, call: ToolCallParams, start: Callable[[], Awaitable[ToolResult]], knows: Knows
+    ) -> ToolResult:
+        if knows is Knows.NOBODY:
+            async with asyncio.timeout(call.timeout_s):
+                return await start()
+        known = await self._known(call, knows)
+        if known is not None:
+            return known
+        try:
+            async with asyncio.timeout(call.timeout_s):
+                result = await start()
+        except BaseException as exc:
+            await self._keep(call.call_id, _failure(exc))
+            raise
+        await self._keep(call.call_id, result)
+        return result
+
+    async def _known(self, call: ToolCallParams, knows: Knows) -> ToolResult | None:
+        """What an earlier boot answered; None: it may run, which the ledger knows then if it must."""
+        if knows is Knows.TOOL:
+            return await self._ledger.answered(call.call_id)
+        known = await self._ledger.begin(call.call_id, call.boot_id)
+        if isinstance(known, Unknown):
+            raise OutcomeUnknown(UNKNOWN_OUTCOME)
+        return known.result if isinstance(known, Answered) else None
+
+    async def _keep(self, call_id: str, result: ToolResult) -> None:
+        try:
+            await self._ledger.answer(call_id, result)
+        except LedgerFailed as exc:
+            # It has run all the same: whoever waits gets the answer, a repeat after a restart does not.
+            log.warning("answer not kept", action="answer_lost", call_id=call_id, reason=str(exc))
 
     def _evict(self) -> None:
         finished = [call_id for call_id, task in self._runs.items() if task.done()]
@@ -93,6 +157,13 @@ class CallTable:
             task.cancel()
         await asyncio.gather(*self._runs.values(), return_exceptions=True)
         self._runs.clear()
+
+
+def _failure(exc: BaseException) -> ToolResult:
+    """What a repeat after a restart is told of a run that gave no result."""
+    is_stopped = isinstance(exc, asyncio.CancelledError | TimeoutError)
+    text = "the call was stopped before it ended" if is_stopped else f"{type(exc).__name__}: {exc}"
+    return ToolResult(content=(TextContent(text=text),), is_error=True)
 
 
 def _is_cancelling() -> bool:

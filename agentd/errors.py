@@ -9,10 +9,18 @@ AgentError
         AlreadyRunning
         CallCancelled
         RuntimeDirUnusable
+        DataDirUnusable
+        FileRefused
+        CommandRefused
+        TooMany
+        ControlHeld
+        NotInControl
+        DesktopBusy
     Unavailable
         ShuttingDown
         NotRunning
         OutcomeUnknown
+        LedgerFailed
 """
 
 __all__ = [
@@ -20,12 +28,20 @@ __all__ = [
     "AlreadyRunning",
     "BadRequest",
     "CallCancelled",
+    "CommandRefused",
+    "ControlHeld",
+    "DataDirUnusable",
+    "DesktopBusy",
+    "FileRefused",
+    "LedgerFailed",
     "NotFound",
+    "NotInControl",
     "NotRunning",
     "OutcomeUnknown",
     "Refused",
     "RuntimeDirUnusable",
     "ShuttingDown",
+    "TooMany",
     "Unauthorised",
     "Unavailable",
 ]
@@ -79,6 +95,48 @@ class RuntimeDirUnusable(Refused):
     code = "runtime_dir_unusable"
 
 
+class FileRefused(Refused):
+    """A file that can't be read or written; nothing was changed."""
+
+    code = "file_refused"
+
+
+class CommandRefused(Refused):
+    """A command that can't be started, or a process that can't be reached."""
+
+    code = "command_refused"
+
+
+class DataDirUnusable(Refused):
+    """The directory for what outlives the daemon can't be used."""
+
+    code = "data_dir_unusable"
+
+
+class TooMany(Refused):
+    """A limit is reached; something must end first."""
+
+    code = "too_many"
+
+
+class ControlHeld(Refused):
+    """Another person has control of the desktop."""
+
+    code = "control_held"
+
+
+class NotInControl(Refused):
+    """Somebody who has no control wanted to give it back."""
+
+    code = "not_in_control"
+
+
+class DesktopBusy(Refused):
+    """Another agent works at the desktop, and was not done in time."""
+
+    code = "desktop_busy"
+
+
 class Unavailable(AgentError):
     """May work later."""
 
@@ -101,3 +159,9 @@ class OutcomeUnknown(Unavailable):
     """The call may have run in an earlier life of the daemon; it is not run again."""
 
     code = "outcome_unknown"
+
+
+class LedgerFailed(Unavailable):
+    """The call can't be written down, so it is not run."""
+
+    code = "ledger_failed"

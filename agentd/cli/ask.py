@@ -46,7 +46,13 @@ class Answer:
 
 
 async def ask(
-    client: ApiClient, text: str, *, model: str | None, screenshot: Path | None, console: Console
+    client: ApiClient,
+    text: str,
+    *,
+    model: str | None,
+    screenshot: Path | None,
+    console: Console,
+    effort: str | None = None,
 ) -> Answer:
     """
     Start a chat with *text* and follow it and its agents to the end.
@@ -61,6 +67,8 @@ async def ask(
     body: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
     if model is not None:
         body["model_config_id"] = model
+    if effort is not None:
+        body["reasoning_effort"] = effort
     chat = await client.request("POST", "/chats", body)
     follower = _Follower(client, Answer(chat_id=chat["id"]), console)
     try:

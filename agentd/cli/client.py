@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 
-from agentd.app import SOCKET_NAME
 from agentd.cli.exits import CliError, Exit
+from agentd.settings import SOCKET_NAME
 
 __all__ = ["ApiClient", "LocalClient", "api_client", "local_client"]
 
@@ -33,19 +33,31 @@ class LocalClient:
         Raises:
             CliError: it refused, or nobody answers.
         """
+        status, answer = await self._ask(method, path, body)
+        if status >= 400:
+            raise _error_of(answer)
+        return answer
+
+    async def request_any(self, method: str, path: str) -> Any:  # noqa: ANN401 -- JSON
+        """
+        Ask the daemon; JSON back, whatever the status says.
+
+        Raises:
+            CliError: nobody answers.
+        """
+        return (await self._ask(method, path, None))[1]
+
+    async def _ask(self, method: str, path: str, body: object | None) -> tuple[int, Any]:
         try:
             async with self._session.request(method, f"http://agentd{path}", json=body) as response:
-                if response.content_type.startswith("image/"):
-                    return await response.read()
-                answer = await response.json()
+                if response.content_type.startswith(("image/", "video/", "application/zip")):
+                    return response.status, await response.read()
+                return response.status, await response.json()
         except (aiohttp.ClientConnectorError, FileNotFoundError) as exc:
             msg = "no agentd is running; start it with `agentd up`"
             raise CliError(Exit.NOT_RUNNING, msg, code="not_running") from exc
         except (aiohttp.ClientError, TimeoutError, json.JSONDecodeError) as exc:
             raise CliError(Exit.FAILED, f"agentd did not answer: {exc}", code="no_answer") from exc
-        if response.status >= 400:
-            raise _error_of(answer)
-        return answer
 
 
 def _error_of(answer: dict[str, Any]) -> CliError:

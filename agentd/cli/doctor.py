@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,12 +16,15 @@ from agentd.settings import AgentdSettings
 from chatd.provider.catalog import sources_from_settings
 from chatd.routes.misc import PAGE_DIR
 from chatd.settings import ChatdSettings
+from computer.session.sockets import X_SOCKETS, check_socket_directory
 
 __all__ = ["Check", "run_checks"]
 
 Status = Literal["ok", "warning", "missing"]
 # Directories in which distributions keep fonts for X and for applications.
 FONT_DIRS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
+# What every keymap is made from.
+KEYMAP_RULES = Path("/usr/share/X11/xkb/rules/evdev")
 # Oldest SQLite with RETURNING, which every insert of ours uses.
 MIN_SQLITE = (3, 35, 0)
 
@@ -44,7 +47,11 @@ def run_checks(agentd: AgentdSettings, chatd: ChatdSettings) -> Iterator[Check]:
     """Every check, in the order a newcomer needs them."""
     checks: list[Callable[[AgentdSettings, ChatdSettings], Check]] = [
         _x_server,
+        _keymaps,
+        _display_sockets,
         _window_manager,
+        _wallpaper,
+        _clean_end,
         _fonts,
         _terminal,
         _database,
@@ -81,8 +88,54 @@ def _x_server(agentd: AgentdSettings, _: ChatdSettings) -> Check:
     return _program("X server", "Xvnc", "tigervnc-standalone-server", why)
 
 
-def _window_manager(_: AgentdSettings, __: ChatdSettings) -> Check:
-    return _program("window manager", "openbox", "openbox", "windows can't be moved or focused")
+def _is_own_server(agentd: AgentdSettings) -> bool:
+    """Whether desktops are our own Xvnc's; portabledesktop brings what it needs."""
+    if agentd.desktop_backend == "auto":
+        return not shutil.which(agentd.portabledesktop or "portabledesktop")
+    return agentd.desktop_backend == "xvnc"
+
+
+def _keymaps(agentd: AgentdSettings, _: ChatdSettings) -> Check:
+    if not _is_own_server(agentd):
+        return Check(name="keymaps", status="ok", detail="portabledesktop brings its own")
+    if not KEYMAP_RULES.is_file():
+        detail = f"{KEYMAP_RULES} was not found: no keyboard, and so no desktop"
+        return Check(name="keymaps", status="missing", detail=detail, advice="apt-get install xkb-data")
+    return _program("keymaps", "xkbcomp", "x11-xkb-utils", "no keyboard, and so no desktop")
+
+
+def _display_sockets(_: AgentdSettings, __: ChatdSettings) -> Check:
+    problem = check_socket_directory()
+    if problem is None:
+        return Check(name="display sockets", status="ok", detail=f"{X_SOCKETS} can be used")
+    detail, remedy = problem.split("; run: ", 1)
+    return Check(name="display sockets", status="missing", detail=detail, advice=remedy)
+
+
+def _window_manager(agentd: AgentdSettings, _: ChatdSettings) -> Check:
+    if not _is_own_server(agentd):
+        return Check(name="window manager", status="ok", detail="portabledesktop brings its own")
+    check = _program(
+        "window manager", "openbox", "openbox", "windows have no frames and can't be moved or switched"
+    )
+    return check if check.status == "ok" else replace(check, status="warning")
+
+
+def _wallpaper(agentd: AgentdSettings, _: ChatdSettings) -> Check:
+    path = agentd.desktop_wallpaper
+    if path is None or os.access(path, os.R_OK):
+        return Check(name="wallpaper", status="ok", detail=str(path or "one colour"))
+    advice = "set AGENTD_DESKTOP_WALLPAPER to a picture, or unset it"
+    return Check(name="wallpaper", status="warning", detail=f"{path} can't be read", advice=advice)
+
+
+def _clean_end(_: AgentdSettings, __: ChatdSettings) -> Check:
+    """What ends a desktop's programs when the daemon itself is killed."""
+    missing = [name for name in ("setpriv", "grep") if shutil.which(name) is None]
+    if not missing:
+        return Check(name="clean end", status="ok", detail="programs end with a daemon that is killed")
+    detail = f"{', '.join(missing)} not found: programs may outlive a daemon that is killed"
+    return Check(name="clean end", status="warning", detail=detail, advice="apt-get install util-linux grep")
 
 
 def _terminal(_: AgentdSettings, __: ChatdSettings) -> Check:

@@ -31,5 +31,6 @@ def configure_logging(level: str = "info") -> None:
         processors=[*processors, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
+        # A level that is set again counts at once.
+        cache_logger_on_first_use=False,
     )

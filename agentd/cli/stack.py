@@ -58,8 +58,12 @@ def make_settings(
     elif "CHATD_DATA_DIR" not in os.environ:
         given["data_dir"] = default_data
     try:
-        return ChatdSettings(**given), AgentdSettings()
-    except (ValidationError, TOMLDecodeError) as exc:
+        chatd = ChatdSettings(**given)
+        # One place for all that is kept, unless somebody says otherwise.
+        if "AGENTD_DATA_DIR" in os.environ:
+            return chatd, AgentdSettings()
+        return chatd, AgentdSettings(data_dir=chatd.data_dir / "workspace")
+    except (ValidationError, TOMLDecodeError, OSError) as exc:
         raise bad_setting(exc) from exc
 
 

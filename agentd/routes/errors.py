@@ -6,12 +6,22 @@ import structlog
 from aiohttp import web
 from pydantic import ValidationError
 
-from agentd.errors import AgentError, NotFound, Refused
-from agentd.tools.desktop import describe_problem
-from computer.errors import ComputerError
+from agentd.errors import AgentError, ControlHeld, NotFound, NotInControl, Refused, TooMany
+from agentd.tools.answers import describe_problem
+from computer.errors import ComputerError, WindowNotFound
 from computer.errors import Refused as ComputerRefused
+from context_push.errors import ContextError, SourceNotFound
+from context_push.errors import Refused as ContextRefused
 
 __all__ = ["error_middleware", "error_response"]
+
+# Refusals that mean: there is no such thing.
+# Of refusals; the rest are 400.
+STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
+    ((NotFound, WindowNotFound, SourceNotFound), 404),
+    ((ControlHeld, NotInControl), 409),
+    ((TooMany,), 429),
+)
 
 log = structlog.get_logger("agentd.http")
 
@@ -35,12 +45,16 @@ async def error_middleware(
         return error_response(exc.status, exc.reason, "http_error", headers=allow)
     except ValidationError as exc:
         return error_response(400, describe_problem(exc), "bad_request")
-    except (Refused, ComputerRefused) as exc:
-        return error_response(404 if isinstance(exc, NotFound) else 400, str(exc), exc.code)
-    except (AgentError, ComputerError) as exc:
+    except (Refused, ComputerRefused, ContextRefused) as exc:
+        return error_response(_status_of(exc), str(exc), exc.code)
+    except (AgentError, ComputerError, ContextError) as exc:
         return error_response(503, str(exc), exc.code)
     except ConnectionError:
         raise
     except Exception:
         log.exception("request failed", action="request_failed", method=request.method, path=request.path)
         return error_response(500, "Something went wrong inside agentd; its log says what.", "internal")
+
+
+def _status_of(exc: Exception) -> int:
+    return next((status for kinds, status in STATUS if isinstance(exc, kinds)), 400)

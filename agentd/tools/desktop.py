@@ -1,16 +1,17 @@
-"""The ``computer`` tool: canonical actions on the main desktop."""
-
-from typing import Any
+"""The ``computer`` tool: canonical actions on the desktop of the chat that asks."""
 
 from pydantic import ValidationError
 
-from agentd.desktops import Desktops
+from agentd.acting import Hands, Origin
+from agentd.errors import DesktopBusy, TooMany
+from agentd.tools.answers import describe_problem, error_result
 from agentd.tools.registry import Tool
 from agentd.wire.content import ContentBlock, ImageContent, TextContent, ToolDefinition, ToolResult
+from agentd.wire.link import ToolCallParams
 from computer.errors import ComputerError
 from computer.wire import ComputerCall, ComputerResult
 
-__all__ = ["computer_tool", "describe_problem", "to_tool_result"]
+__all__ = ["computer_tool", "origin_of", "to_tool_result"]
 
 DESCRIPTION = (
     "See and touch this workspace's desktop. Give actions in order; the first failure stops the rest "
@@ -18,18 +19,23 @@ DESCRIPTION = (
 )
 
 
-def computer_tool(desktops: Desktops) -> Tool:
-    """The tool, bound to the daemon's desktops."""
+def computer_tool(hands: Hands, desktop: str | None = None) -> Tool:
+    """The tool, performed by *hands* at *desktop*, or at the chat's own."""
 
-    async def run(arguments: dict[str, Any]) -> ToolResult:
+    async def run(request: ToolCallParams) -> ToolResult:
         try:
-            call = ComputerCall.model_validate(arguments)
+            call = ComputerCall.model_validate(request.arguments)
         except ValidationError as exc:
-            return _error(describe_problem(exc))
+            return error_result(describe_problem(exc))
         try:
-            return to_tool_result(await desktops.get().perform(call))
-        except ComputerError as exc:
-            return _error(str(exc))
+            return to_tool_result(await hands.perform(call, origin=origin_of(request), desktop=desktop))
+        except (ComputerError, DesktopBusy, TooMany) as exc:
+            return error_result(str(exc), exc.code)
+
+    async def look(request: ToolCallParams) -> tuple[ContentBlock, ...]:
+        looking = {"actions": [{"action": "screenshot"}], "model_size": request.arguments.get("model_size")}
+        shown = await run(request.model_copy(update={"arguments": looking}))
+        return shown.content
 
     definition = ToolDefinition(
         name="computer",
@@ -37,7 +43,7 @@ def computer_tool(desktops: Desktops) -> Tool:
         input_schema=ComputerCall.model_json_schema(),
         origin="desktop",
     )
-    return Tool(definition=definition, run=run)
+    return Tool(definition=definition, run=run, look=look)
 
 
 def to_tool_result(result: ComputerResult) -> ToolResult:
@@ -54,19 +60,12 @@ def to_tool_result(result: ComputerResult) -> ToolResult:
     return ToolResult(content=tuple(blocks), is_error=result.error is not None, structured=structured)
 
 
-def describe_problem(exc: ValidationError) -> str:
-    """The first problems of a validation, in one line each."""
-    every = exc.errors(include_url=False, include_input=False)
-    # A tuple whose item is wrong is also called too short; only the item's problem is true.
-    problems = [p for p in every if not any(_is_below(q["loc"], p["loc"]) for q in every)][:3]
-    return "\n".join(
-        f"{'.'.join(str(step) for step in p['loc']) or 'arguments'}: {p['msg']}" for p in problems
+def origin_of(request: ToolCallParams) -> Origin:
+    """Who asks by a call of the link."""
+    return Origin(
+        actor=request.actor,
+        chat_id=request.chat_id,
+        root_chat_id=request.root_chat_id,
+        call_id=request.call_id,
+        vendor_call_id=request.vendor_call_id,
     )
-
-
-def _error(text: str) -> ToolResult:
-    return ToolResult(content=(TextContent(text=text),), is_error=True)
-
-
-def _is_below(inner: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
-    return len(inner) > len(outer) and inner[: len(outer)] == outer

@@ -11,6 +11,7 @@ Invariant: every call ends exactly once, with a result, an ``RpcError`` or
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -57,11 +58,32 @@ class RpcError(Exception):
 
 
 class JsonRpcPeer:
-    """One end of a connection."""
+    """
+    One end of a connection.
 
-    def __init__(self, send: Callable[[str], Awaitable[None]], handlers: Mapping[str, Handler]) -> None:
+    Args:
+        send: sends one frame.
+        handlers: of the other side's requests, by method.
+        max_handlers: requests of the other side that may run at once, more are answered "busy"; None: as
+            between a workspace and its control plane.
+        max_calls: calls of ours that may wait at once; None likewise.
+        notes: take notifications, by method; they must not block. One that can't be read is dropped.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[str], Awaitable[None]],
+        handlers: Mapping[str, Handler],
+        *,
+        notes: Mapping[str, Callable[[dict[str, Any]], None]] | None = None,
+        max_handlers: int | None = None,
+        max_calls: int | None = None,
+    ) -> None:
         self._send = send
         self._handlers = handlers
+        self._limits = max_handlers, max_calls
+        self._notes = notes or {}
+        self._is_leaving = False
         self._ids = itertools.count(1)
         self._pending: dict[RequestId, asyncio.Future[Any]] = {}
         self._running: dict[RequestId, asyncio.Task[None]] = {}
@@ -71,6 +93,14 @@ class JsonRpcPeer:
     def is_closed(self) -> bool:
         """Whether the connection has ended; handlers cancelled then were not stopped by a wish."""
         return self._closed
+
+    @property
+    def _max_handlers(self) -> int:
+        return MAX_RUNNING_HANDLERS if self._limits[0] is None else self._limits[0]
+
+    @property
+    def _max_calls(self) -> int:
+        return MAX_PENDING_CALLS if self._limits[1] is None else self._limits[1]
 
     async def call(
         self, method: str, params: BaseModel, result: type[ResultT], *, timeout_s: float
@@ -87,7 +117,7 @@ class JsonRpcPeer:
         """
         if self._closed:
             raise LinkLost("the link is down")
-        if len(self._pending) >= MAX_PENDING_CALLS:
+        if len(self._pending) >= self._max_calls:
             raise RpcError(jsonrpc.BUSY, "too many calls in flight", code="busy")
         request_id = next(self._ids)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -142,8 +172,16 @@ class JsonRpcPeer:
         except (ConnectionError, OSError) as exc:
             raise LinkLost("the link went down") from exc
 
+    def leave(self) -> None:
+        """
+        We go away: calls of ours that are cancelled from now on were not stopped by a wish.
+
+        The other side is not told; it learns of the connection's end.
+        """
+        self._is_leaving = True
+
     async def _tell_cancelled(self, request_id: int) -> None:
-        if self._closed:
+        if self._closed or self._is_leaving:
             return
         try:
             async with asyncio.timeout(5):
@@ -176,7 +214,7 @@ class JsonRpcPeer:
             )
         elif request.id in self._running:
             refusal = RpcError(jsonrpc.INVALID_REQUEST, "this id is in use", code="duplicate_id")
-        elif len(self._running) >= MAX_RUNNING_HANDLERS:
+        elif len(self._running) >= self._max_handlers:
             refusal = RpcError(jsonrpc.BUSY, "too many requests at once", code="busy")
         if refusal is not None or handler is None:
             assert refusal is not None  # noqa: S101 -- a missing handler always made a refusal
@@ -216,6 +254,10 @@ class JsonRpcPeer:
 
     def _on_notification(self, note: Notification) -> None:
         if note.method != CANCEL:
+            take = self._notes.get(note.method)
+            if take is not None:
+                with suppress(ValidationError):
+                    take(note.params)
             return
         try:
             params = CancelParams.model_validate(note.params)

@@ -22,6 +22,9 @@ def ask_command(
     text: str,
     *,
     model: Annotated[str | None, Parameter(help="provider:model, a name, or an id.")] = None,
+    effort: Annotated[
+        str | None, Parameter(help="How hard the model thinks, where it offers that: low, high, …")
+    ] = None,
     screenshot: Annotated[Path | None, Parameter(help="Save the last screenshot there.")] = None,
     data: Data = None,
     as_json: Json = False,
@@ -33,7 +36,7 @@ def ask_command(
     """
 
     async def work() -> Answer:
-        return await _ask(text, model=model, screenshot=screenshot, data=data)
+        return await _ask(text, model=model, effort=effort, screenshot=screenshot, data=data)
 
     answer = run(work, as_json=as_json)
     if as_json:
@@ -45,7 +48,9 @@ def ask_command(
         raise SystemExit(int(Exit.FAILED))
 
 
-async def _ask(text: str, *, model: str | None, screenshot: Path | None, data: Path | None) -> Answer:
+async def _ask(
+    text: str, *, model: str | None, effort: str | None, screenshot: Path | None, data: Path | None
+) -> Answer:
     console = Console(stderr=True, quiet=not sys.stderr.isatty(), highlight=False)
     async with contextlib.AsyncExitStack() as cleanup:
         info = read_run_file(load_settings().runtime_dir) if data is None else None
@@ -56,4 +61,4 @@ async def _ask(text: str, *, model: str | None, screenshot: Path | None, data: P
             if stack.is_rehearsal:
                 console.print("[yellow]no model key: rehearsal model[/]")
         client = await cleanup.enter_async_context(api_client(info.api, info.token))
-        return await ask(client, text, model=model, screenshot=screenshot, console=console)
+        return await ask(client, text, model=model, effort=effort, screenshot=screenshot, console=console)

@@ -10,13 +10,12 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No display, no settings, no keys of whoever runs the tests."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings, no keys of whoever runs the tests."""
     for name in list(os.environ):
         if name.startswith(("AGENTD_", "CHATD_", "XDG_")) or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
-    for name in ("DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from aiohttp import WSMsgType, web
 from pydantic import BaseModel
 
 from agentd.wire.link import HELLO, PROTOCOL_VERSION, HelloParams, HelloResult
-from agentd.wire.peer import JsonRpcPeer, RpcError
+from agentd.wire.peer import Handler, JsonRpcPeer, RpcError
 
 # Seconds for anything that might hang. Generous: other tests share the machine.
 LIMIT_S = 30
@@ -46,6 +46,7 @@ class ControlPlane:
     is_deaf: bool = False
     dials: int = 0
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    handlers: dict[str, Handler] = field(default_factory=dict)
 
     async def serve_link(self, request: web.Request) -> web.StreamResponse:
         """What an agent dials."""
@@ -68,7 +69,7 @@ class ControlPlane:
             self.links.put_nowait(link)
             return HelloResult(protocol_version=PROTOCOL_VERSION, server_version="1", agent_id="agent")
 
-        peer = JsonRpcPeer(send, {HELLO: hello})
+        peer = JsonRpcPeer(send, {HELLO: hello, **self.handlers})
         await peer.run(_frames(websocket, received, self))
         if link is not None:
             link.ended.set()
@@ -96,9 +97,9 @@ async def _frames(
 
 
 @asynccontextmanager
-async def control_plane() -> AsyncIterator[ControlPlane]:
+async def control_plane(plane: ControlPlane | None = None) -> AsyncIterator[ControlPlane]:
     """A control plane that listens."""
-    plane = ControlPlane()
+    plane = plane or ControlPlane()
     app = web.Application()
     app.add_routes([
         web.get("/base/api/agent/link", plane.serve_link),

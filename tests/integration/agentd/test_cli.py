@@ -78,6 +78,7 @@ def test_help_and_version_are_no_errors(command: Command) -> None:
     [
         *([name] for name in ("up", "ask", "doctor", "login-url", "daemon")),
         *(["desktop", name] for name in ("up", "down", "status", "screenshot", "do", "open")),
+        *(["desktop", name] for name in ("windows", "focus", "move", "resize", "close")),
     ],
     ids=" ".join,
 )
@@ -232,10 +233,25 @@ def test_unknown_action_is_a_failed_job(up: Command) -> None:
 
 def test_unknown_desktop_is_a_failed_job(up: Command) -> None:
     """Ours: exit 1; the text names the one there is."""
-    ended = up("desktop", "up", "--name", "other")
+    ended = up("desktop", "screenshot", "shot.png", "--name", "other")
 
     assert ended.code == 1
     assert "main" in ended.err
+
+
+def test_window_is_moved_and_closed_by_its_number(up: Command) -> None:
+    """Ours: a place may be beyond the edge, so a number with a minus sign is no option."""
+    window = json.loads(up("desktop", "open", "--json", "--", "xterm", "-T", "mine").out)["window"]
+    number = str(window["id"])
+    moved = json.loads(up("desktop", "move", number, "-20", "90", "--json").out)
+    listed = up("desktop", "windows")
+    closed = up("desktop", "close", number, "--json")
+    again = up("desktop", "close", number, "--json")
+
+    assert moved["window"]["bounds"][:2] == [-20, 90]
+    assert [number, "mine"] == [listed.out.split("\n")[1].split()[0], listed.out.split()[-1]]
+    assert number not in [str(left["id"]) for left in json.loads(closed.out)]
+    assert (again.code, json.loads(again.out)["code"]) == (1, "window_not_found")
 
 
 def test_unknown_model_lists_those_there_are(up: Command) -> None:

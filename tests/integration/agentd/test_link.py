@@ -11,10 +11,13 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from agentd.calls import CallTable
+from agentd.control import Control
 from agentd.desktops import Desktops
-from agentd.link import Link, websocket_url
+from agentd.link import Link
 from agentd.settings import AgentdSettings
+from agentd.streams import websocket_url
 from agentd.tools.registry import Registry, Tool
+from agentd.viewers import Viewers
 from agentd.wire import jsonrpc
 from agentd.wire.content import TextContent, ToolDefinition, ToolResult
 from agentd.wire.link import (
@@ -22,6 +25,7 @@ from agentd.wire.link import (
     PING,
     PROTOCOL_VERSION,
     TOOLS_CALL,
+    TOOLS_CHANGED,
     TOOLS_LIST,
     Empty,
     ToolCallParams,
@@ -41,9 +45,9 @@ class Gated:
     runs: list[dict[str, Any]] = field(default_factory=list)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+    async def run(self, call: ToolCallParams) -> ToolResult:
         """Wait at the gate."""
-        self.runs.append(arguments)
+        self.runs.append(call.arguments)
         self.started.set()
         try:
             await self.opened.wait()
@@ -64,6 +68,7 @@ class Workspace:
     link: Link
     gated: Gated
     calls: CallTable
+    registry: Registry
 
 
 @pytest.fixture
@@ -75,16 +80,18 @@ async def plane() -> AsyncIterator[ControlPlane]:
 
 def _workspace(plane: ControlPlane, runtime_dir: Path, token: str = TOKEN) -> Workspace:
     gated, calls = Gated(), CallTable("boot-1")
+    registry = Registry([gated.tool()])
+    desktops = Desktops(AgentdSettings(runtime_dir=runtime_dir))
     link = Link(
         control_url=plane.url,
         token=token,
         name="box",
         version="1.2.3",
-        registry=Registry([gated.tool()]),
+        registry=registry,
         calls=calls,
-        desktops=Desktops(AgentdSettings(runtime_dir=runtime_dir)),
+        viewers=Viewers(desktops, Control(desktops, idle_s=60)),
     )
-    return Workspace(link, gated, calls)
+    return Workspace(link, gated, calls, registry)
 
 
 @pytest.fixture
@@ -98,7 +105,7 @@ async def workspace(plane: ControlPlane, runtime_dir: Path) -> AsyncIterator[Wor
 
 async def _call(link: LiveLink, call_id: str = "call-1", **more: Any) -> ToolResult:
     params = ToolCallParams(call_id=call_id, name=more.pop("name", "gated"), **more)
-    return await link.peer.call(TOOLS_CALL, params, ToolResult, timeout_s=20)
+    return await link.peer.call(TOOLS_CALL, params, ToolResult, timeout_s=30)
 
 
 def _text(result: ToolResult) -> str:
@@ -114,6 +121,7 @@ async def test_hello_says_who_it_is(plane: ControlPlane, workspace: Workspace) -
 
     assert link.hello.model_dump() == {
         "protocol_version": PROTOCOL_VERSION, "name": "box", "version": "1.2.3", "boot_id": "boot-1",
+        "pushes_context": False, "streams_url": None,
     }  # fmt: skip
     assert len(link.received) == 1
 
@@ -121,9 +129,9 @@ async def test_hello_says_who_it_is(plane: ControlPlane, workspace: Workspace) -
 async def test_questions_are_answered(plane: ControlPlane, workspace: Workspace) -> None:
     """Ours: tools, desktop, ping."""
     link = await plane.links.get()
-    tools = await link.peer.call(TOOLS_LIST, Empty(), ToolListResult, timeout_s=5)
-    status = await link.peer.call(DESKTOP_STATUS, Empty(), DesktopStatus, timeout_s=5)
-    await link.peer.call(PING, Empty(), Empty, timeout_s=5)
+    tools = await link.peer.call(TOOLS_LIST, Empty(), ToolListResult, timeout_s=30)
+    status = await link.peer.call(DESKTOP_STATUS, Empty(), DesktopStatus, timeout_s=30)
+    await link.peer.call(PING, Empty(), Empty, timeout_s=30)
 
     assert tools.tools == (workspace.gated.tool().definition,)
     assert (status.name, status.state) == ("main", "stopped")
@@ -145,7 +153,7 @@ async def test_same_call_id_twice_runs_once(plane: ControlPlane, workspace: Work
     async with asyncio.TaskGroup() as group:
         both = [group.create_task(_call(link)) for _ in range(2)]
         await workspace.gated.started.wait()
-        await link.peer.call(PING, Empty(), Empty, timeout_s=5)
+        await link.peer.call(PING, Empty(), Empty, timeout_s=30)
         workspace.gated.opened.set()
     later = await _call(link)
 
@@ -164,7 +172,7 @@ async def test_run_survives_a_dropped_link(plane: ControlPlane, workspace: Works
         await call
     second = await plane.links.get()
     again = asyncio.create_task(_call(second, boot_id="boot-1"))
-    await second.peer.call(PING, Empty(), Empty, timeout_s=5)
+    await second.peer.call(PING, Empty(), Empty, timeout_s=30)
     workspace.gated.opened.set()
 
     assert _text(await again) == "run 1"
@@ -236,7 +244,7 @@ async def test_bad_request_is_answered_with_its_word(
 
 async def _hear(link: LiveLink, request_id: str | None) -> None:
     """Wait for an answer that the peer does not wait for."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not any(json.loads(text)["id"] == request_id for text in link.received[1:]):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -259,7 +267,7 @@ async def test_malformed_frame_is_answered_and_the_link_lives_on(
 async def test_refused_token_ends_the_link(plane: ControlPlane, runtime_dir: Path) -> None:
     """Ours: asking again would not help."""
     workspace = _workspace(plane, runtime_dir, token="another")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(InvalidStatus):
             await workspace.link.run()
 
@@ -303,7 +311,7 @@ async def test_stop_does_not_wait_for_a_control_plane_that_hangs(
         await link.websocket.send_str('{"id":"x","method":"ping"}')
         await _hear(link, "x")
         task.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await asyncio.wait({task})
 
     assert task.cancelled()
@@ -320,3 +328,22 @@ async def test_stop_does_not_wait_for_a_control_plane_that_hangs(
 def test_url_is_translated(base: str, url: str) -> None:
     """Ours: people give the URL that their browser knows."""
     assert websocket_url(base, "/api") == url
+
+
+async def test_a_changed_list_of_tools_is_told_and_an_old_control_plane_may_refuse(
+    plane: ControlPlane, workspace: Workspace
+) -> None:
+    """The other side hears that the list is another, and the link goes on when it does not know the word."""
+    link = await plane.links.get()
+    await workspace.link.connected.wait()
+    workspace.registry.offer("mcp", [Gated().tool(), _named("more")])
+    async with asyncio.timeout(30):
+        while not any(TOOLS_CHANGED in frame for frame in link.received):  # noqa: ASYNC110 -- no event
+            await asyncio.sleep(0.01)
+    listed = await link.peer.call(TOOLS_LIST, Empty(), ToolListResult, timeout_s=30)
+
+    assert [tool.name for tool in listed.tools] == ["gated", "more"]
+
+
+def _named(name: str) -> Tool:
+    return Tool(definition=ToolDefinition(name=name, input_schema={"type": "object"}), run=Gated().run)

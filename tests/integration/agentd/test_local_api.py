@@ -14,13 +14,16 @@ from PIL import Image
 
 from agentd.app import Daemon
 from agentd.errors import AlreadyRunning, RuntimeDirUnusable
+from agentd.lease import Party
 from agentd.settings import AgentdSettings
+from tests.display_left import left_of_display
 
 # Seconds. Generous: other tests share the machine.
 LIMIT_S = 30
 DESKTOP = "/api/v0/desktop"
 ACTION = f"{DESKTOP}/main/action"
 OPEN = f"{DESKTOP}/main/open"
+WINDOWS = f"{DESKTOP}/main/windows"
 
 
 def _daemon(runtime_dir: Path) -> Daemon:
@@ -81,8 +84,13 @@ NEVER_STARTS: list[tuple[str, str, str, Any, int, str]] = [
     ("NUL in argv", "POST", OPEN, {"argv": ["xterm", "a\0b"]}, 400, "bad_request"),
     ("NUL in cwd", "POST", OPEN, {"argv": ["xterm"], "cwd": "\0"}, 400, "bad_request"),
     ("unknown desktop", "POST", f"{DESKTOP}/other/action", {"action": "screenshot"}, 404, "not_found"),
-    ("unknown desktop up", "POST", f"{DESKTOP}/other/up", None, 404, "not_found"),
+    ("no name for a desktop", "POST", f"{DESKTOP}/a%20b/up", None, 400, "bad_request"),
     ("unknown desktop shot", "GET", f"{DESKTOP}/%00/screenshot", None, 404, "not_found"),
+    ("move without y", "POST", f"{WINDOWS}/1/move", {"x": 1}, 400, "bad_request"),
+    ("size in words", "POST", f"{WINDOWS}/1/resize", {"width": "1", "height": 2}, 400, "bad_request"),
+    ("no list", "POST", f"{WINDOWS}/1/close", [], 400, "bad_request"),
+    ("window in words", "POST", f"{WINDOWS}/one/focus", None, 404, "http_error"),
+    ("unknown desktop's windows", "GET", f"{DESKTOP}/other/windows", None, 404, "not_found"),
     ("unknown route", "GET", "/api/v0/nothing", None, 404, "http_error"),
     ("wrong method", "GET", ACTION, None, 405, "http_error"),
     ("other wrong method", "DELETE", f"{DESKTOP}/main/up", None, 405, "http_error"),
@@ -219,6 +227,53 @@ async def test_program_that_fails_at_once_is_an_error_with_its_words(client: aio
     assert "no such luck" in told["message"]
 
 
+async def test_windows_are_listed_placed_and_closed(client: aiohttp.ClientSession) -> None:
+    """Ours: what a window manager does, asked for by number, and seen to be done."""
+    _, opened = await _ask(client, "POST", OPEN, {"argv": ["xterm", "-T", "one"]})
+    number = opened["window"]["id"]
+    _, listed = await _ask(client, "GET", WINDOWS)
+    _, moved = await _ask(client, "POST", f"{WINDOWS}/{number}/move", {"x": 200, "y": 150})
+    _, resized = await _ask(client, "POST", f"{WINDOWS}/{number}/resize", {"width": 300, "height": 260})
+    _, focused = await _ask(client, "POST", f"{WINDOWS}/{number}/focus")
+    _, left = await _ask(client, "POST", f"{WINDOWS}/{number}/close")
+    status, told = await _ask(client, "POST", f"{WINDOWS}/{number}/focus")
+
+    assert [window["title"] for window in listed] == ["one"]
+    assert moved["window"]["bounds"][:2] == [200, 150]
+    assert resized["window"]["bounds"] != moved["window"]["bounds"]
+    assert focused["window"]["active"] is True
+    assert left == []
+    assert (status, told["code"]) == (404, "window_not_found")
+
+
+async def test_windows_are_left_alone_while_a_person_has_control(
+    daemon: Daemon, client: aiohttp.ClientSession
+) -> None:
+    """Required: one lease for all input; a window that goes away under a person's hands is input, too."""
+    await daemon.control.take("main", Party(seat="ann", name="Ann"))
+    place, size = {"x": 1, "y": 1}, {"width": 9, "height": 9}
+    told = [
+        await _ask(client, "POST", f"{WINDOWS}/1/{verb}", body)
+        for verb, body in (("focus", None), ("close", None), ("move", place), ("resize", size))
+    ]
+    looked, _ = await _ask(client, "GET", WINDOWS)
+
+    assert [(status, answer["code"]) for status, answer in told] == [(409, "control_held")] * 4
+    assert looked == 200
+
+
+async def test_picture_has_the_format_that_was_set(runtime_dir: Path) -> None:
+    """Ours: settings reach the driver."""
+    daemon = Daemon(AgentdSettings(runtime_dir=runtime_dir, desktop_backend="xvnc", picture_format="webp"))
+    await daemon.start()
+    try:
+        picture = await daemon.desktops.get().screenshot()
+    finally:
+        await daemon.stop()
+
+    assert picture.media_type == "image/webp"
+
+
 async def test_desktop_goes_up_and_down_and_up(client: aiohttp.ClientSession) -> None:
     """Ours: each of them harmless when repeated."""
     states = []
@@ -244,8 +299,8 @@ async def test_stop_leaves_no_process_and_no_socket(runtime_dir: Path) -> None:
     assert len(processes) == 3
     assert not [process for process in processes if process.is_running()]
     assert status.display is not None
-    x_socket = Path(f"/tmp/.X11-unix/X{status.display[1:]}")
-    assert _existing(daemon.socket_path, runtime_dir / "desktop-main" / "rfb.sock", x_socket) == []
+    assert left_of_display(status.display, status.pids["xvnc"]) == []
+    assert _existing(daemon.socket_path, runtime_dir / "desktop-main" / "rfb.sock") == []
 
 
 def _existing(*paths: Path) -> list[Path]:

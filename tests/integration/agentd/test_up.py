@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.display_left import left_of_display
 from tests.integration.agentd.command import Command, Running
 from tests.integration.agentd.control_plane import control_plane
 
@@ -34,19 +35,17 @@ def up(command: Command) -> Iterator[Running]:
     running.close()
 
 
-def _left(command: Command, display: str) -> list[str]:
+def _left(command: Command, display: str = ":none", server_pid: int = 0) -> list[str]:
     """Sockets, run files and locks that are still there."""
-    number = display.removeprefix(":")
     paths = [
         command.runtime_dir / "agentd.sock",
         command.runtime_dir / "up.json",
         command.runtime_dir / "desktop-main" / "rfb.sock",
         command.runtime_dir / "desktop-main" / "Xauthority",
         command.home / "state" / "agentd" / "lock",
-        Path(f"/tmp/.X{number}-lock"),
-        Path(f"/tmp/.X11-unix/X{number}"),
     ]
-    return [str(path) for path in paths if path.exists()]
+    left = [*left_of_display(display, server_pid), *(path for path in paths if path.exists())]
+    return [str(path) for path in left]
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -75,7 +74,7 @@ def test_interrupt_leaves_nothing(command: Command, up: Running) -> None:
     opened = command("desktop", "open", "--json", "--", "xterm")
     status = json.loads(command("desktop", "status", "--json").out)[0]
     children = psutil.Process(up.process.pid).children(recursive=True)
-    before = _left(command, status["display"])
+    before = _left(command, status["display"], status["pids"]["xvnc"])
 
     code = up.interrupt(STOP_LIMIT_S)
 
@@ -84,7 +83,7 @@ def test_interrupt_leaves_nothing(command: Command, up: Running) -> None:
     assert len(children) >= 3
     assert len(before) == 7
     assert [child for child in children if _lives(child)] == []
-    assert _left(command, status["display"]) == []
+    assert _left(command, status["display"], status["pids"]["xvnc"]) == []
     _bind(info["api"])
 
 
@@ -96,7 +95,7 @@ def test_interrupt_while_it_starts_leaves_nothing(command: Command, up: Running)
         time.sleep(0.005)
     up.interrupt(STOP_LIMIT_S)
 
-    assert _left(command, ":none") == []
+    assert _left(command) == []
 
 
 def test_killed_up_is_replaced_by_the_next(command: Command, up: Running) -> None:
@@ -122,7 +121,7 @@ async def test_daemon_whose_token_is_refused_ends(command: Command) -> None:
     assert ended.code == 3
     assert "token" in ended.err
     assert "Traceback" not in ended.err
-    assert _left(command, ":none") == []
+    assert _left(command) == []
 
 
 def test_daemon_alone_stops_on_interrupt(command: Command) -> None:
@@ -136,4 +135,4 @@ def test_daemon_alone_stops_on_interrupt(command: Command) -> None:
         assert daemon.interrupt(STOP_LIMIT_S) == 0
     finally:
         daemon.close()
-    assert _left(command, ":none") == []
+    assert _left(command) == []

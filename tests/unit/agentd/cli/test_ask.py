@@ -60,11 +60,15 @@ class ScriptedClient:
                 yield event
 
 
-async def _ask(client: Any, screenshot: Path | None = None, model: str | None = None) -> tuple[Answer, str]:
+async def _ask(
+    client: Any, screenshot: Path | None = None, model: str | None = None, effort: str | None = None
+) -> tuple[Answer, str]:
     told = io.StringIO()
     console = Console(file=told, width=200, highlight=False)
-    async with asyncio.timeout(5):
-        answer = await ask(client, "do it", model=model, screenshot=screenshot, console=console)
+    async with asyncio.timeout(30):
+        answer = await ask(
+            client, "do it", model=model, screenshot=screenshot, console=console, effort=effort
+        )
     return answer, told.getvalue()
 
 
@@ -85,14 +89,16 @@ async def test_steps_and_tool_calls_are_counted() -> None:
             _message("assistant", _text("too late")),
         ]
     )
-    answer, told = await _ask(client, model="rehearsal")
+    answer, told = await _ask(client, model="rehearsal", effort="low")
 
     assert (answer.steps, answer.tool_calls) == (3, 3)
     assert (answer.status, answer.answer, answer.error) == ("done", "Done.\nReally.", None)
     assert [line.strip() for line in told.splitlines()] == [
         "• screenshot", "• key ctrl+l", "• x {}", "no [such] key",
     ]  # fmt: skip
-    assert client.requests[0][2] == {"content": [_text("do it")], "model_config_id": "rehearsal"}
+    assert client.requests[0][2] == {
+        "content": [_text("do it")], "model_config_id": "rehearsal", "reasoning_effort": "low",
+    }  # fmt: skip
 
 
 async def test_agents_that_the_chat_starts_are_followed_and_counted() -> None:
@@ -181,7 +187,7 @@ async def test_interrupted_ask_interrupts_the_chat() -> None:
     """Cancellation: the chat does not go on alone."""
     client = ScriptedClient(root=[None])
     asking = asyncio.create_task(_ask(client))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await client.reached.wait()
         asking.cancel()
         await asyncio.wait({asking})

@@ -11,7 +11,7 @@ from agentd.cli.doctor import Check, run_checks
 from agentd.settings import AgentdSettings
 from chatd.settings import ChatdSettings
 
-PROGRAMS = ("Xvnc", "openbox", "xterm")
+PROGRAMS = ("Xvnc", "openbox", "xterm", "xkbcomp", "setpriv", "grep")
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "CHATD_COMPAT_BASE_URL")
 
 
@@ -26,6 +26,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in ("6x13.pcf.gz", "Sans.ttf"):
         (fonts / name).touch()
     monkeypatch.setattr(doctor, "FONT_DIRS", (fonts, tmp_path / "no such fonts"))
+    monkeypatch.setattr(doctor, "KEYMAP_RULES", fonts / "6x13.pcf.gz")
+    monkeypatch.setattr(doctor, "check_socket_directory", lambda: None)
     monkeypatch.setenv("PATH", str(programs))
     for variable in [*KEYS, *(name for name in os.environ if name.startswith(("AGENTD_", "CHATD_")))]:
         monkeypatch.delenv(variable, raising=False)
@@ -57,7 +59,7 @@ def test_machine_that_lacks_nothing_is_told_so(tmp_path: Path) -> None:
     ("program", "name", "package"),
     [
         ("Xvnc", "X server", "tigervnc-standalone-server"),
-        ("openbox", "window manager", "openbox"),
+        ("xkbcomp", "keymaps", "x11-xkb-utils"),
         ("xterm", "terminal", "xterm"),
     ],
 )
@@ -72,6 +74,55 @@ def test_missing_program_is_named_with_its_package(
     assert program in check.detail
     assert check.advice == f"apt-get install {package}"
     assert set(check.as_json()) == {"name", "status", "detail", "advice"}
+
+
+def test_desktop_without_a_window_manager_is_a_warning(machine: Path, tmp_path: Path) -> None:
+    """Ours: it works, and says what it can't do."""
+    (machine / "openbox").unlink()
+    check = _checks(tmp_path)["window manager"]
+
+    assert (check.status, check.advice) == ("warning", "apt-get install openbox")
+
+
+def test_missing_keymaps_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BUGS 46: the file, and its package; portabledesktop brings its own."""
+    monkeypatch.setattr(doctor, "KEYMAP_RULES", tmp_path / "none" / "evdev")
+    check = _checks(tmp_path)["keymaps"]
+
+    assert (check.status, check.advice) == ("missing", "apt-get install xkb-data")
+    assert str(tmp_path / "none" / "evdev") in check.detail
+    assert _checks(tmp_path, desktop_backend="portabledesktop")["keymaps"].status == "ok"
+
+
+def test_socket_directory_that_cannot_be_used_comes_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BUGS 45: the sentence of a failed start, before the start."""
+    sentence = "/x belongs to user 0; run: sudo chmod 1777 /x"
+    monkeypatch.setattr(doctor, "check_socket_directory", lambda: sentence)
+    check = _checks(tmp_path)["display sockets"]
+
+    assert (check.status, check.detail, check.advice) == (
+        "missing", "/x belongs to user 0", "sudo chmod 1777 /x",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("program", ["setpriv", "grep"])
+def test_programs_that_may_outlive_the_daemon_are_a_warning(
+    machine: Path, tmp_path: Path, program: str
+) -> None:
+    """Ours: only where the daemon is killed."""
+    (machine / program).unlink()
+
+    assert _checks(tmp_path)["clean end"].status == "warning"
+
+
+def test_wallpaper_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
+    """Ours: a desktop comes up without it."""
+    check = _checks(tmp_path, desktop_wallpaper=tmp_path / "none.png")["wallpaper"]
+
+    assert check.status == "warning"
+    assert "none.png" in check.detail
 
 
 def test_portabledesktop_takes_the_place_of_xvnc(machine: Path, tmp_path: Path) -> None:

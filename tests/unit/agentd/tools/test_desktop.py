@@ -7,10 +7,12 @@ from typing import Any, NoReturn
 
 import pytest
 
+from agentd.acting import Hands
 from agentd.desktops import Desktops
 from agentd.settings import AgentdSettings
 from agentd.tools.desktop import computer_tool, to_tool_result
 from agentd.wire.content import ImageContent, TextContent, ToolResult
+from agentd.wire.link import ToolCallParams
 from computer.errors import StartFailed
 from computer.wire import ActionReport, ComputerCall, ComputerResult, ScreenshotData
 
@@ -80,8 +82,12 @@ def _never(*_: object) -> NoReturn:
     raise AssertionError("no desktop is needed for this")
 
 
+def _call(arguments: dict[str, Any]) -> ToolCallParams:
+    return ToolCallParams(call_id="1", name="computer", arguments=arguments)
+
+
 def _tool(tmp_path: Path, make: Any = _never) -> Any:
-    return computer_tool(Desktops(AgentdSettings(runtime_dir=tmp_path), make=make))
+    return computer_tool(Hands(Desktops(AgentdSettings(runtime_dir=tmp_path), make=make)))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ async def test_bad_arguments_are_told_to_the_model_without_a_desktop(
     tmp_path: Path, arguments: dict[str, Any]
 ) -> None:
     """Ours: a result to read, not an exception; nothing is started for it."""
-    told: ToolResult = await _tool(tmp_path).run(arguments)
+    told: ToolResult = await _tool(tmp_path).run(_call(arguments))
 
     assert told.is_error
     assert isinstance(told.content[0], TextContent)
@@ -115,9 +121,14 @@ class _Dead:
 
 async def test_desktop_that_does_not_come_up_is_told_to_the_model(tmp_path: Path) -> None:
     """Ours: the model may say so, or do without."""
-    told = await _tool(tmp_path, lambda _: _Dead()).run({"actions": [{"action": "screenshot"}]})
+    request = _call({"actions": [{"action": "screenshot"}]})
+    told = await _tool(tmp_path, lambda *_: _Dead()).run(request)
 
-    assert told == ToolResult(content=(TextContent(text="Xvnc ended at once"),), is_error=True)
+    assert told == ToolResult(
+        content=(TextContent(text="Xvnc ended at once"),),
+        is_error=True,
+        structured={"error": "Xvnc ended at once", "error_code": "start_failed"},
+    )
 
 
 def test_definition_carries_the_schema_of_the_call(tmp_path: Path) -> None:

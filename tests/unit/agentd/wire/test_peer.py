@@ -209,7 +209,7 @@ async def test_cancelled_run_ends_handlers_and_calls() -> None:
     incoming = Line()
     await incoming.send('{"id":1,"method":"slow"}')
     run = asyncio.create_task(server.run(incoming.frames()))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await gate.started.wait()
         call = asyncio.create_task(server.call("echo", Word(), Word, timeout_s=5))
         await asyncio.sleep(0)
