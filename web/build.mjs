@@ -30,7 +30,7 @@ async function buildPage() {
   await mkdir(path.join(page, "assets"), { recursive: true });
   const result = await esbuild.build({
     absWorkingDir: here,
-    entryPoints: { main: "src/main.tsx", page: "src/styles/page.css" },
+    entryPoints: { main: "src/main.tsx", share: "src/share.tsx", page: "src/styles/page.css" },
     outdir: path.join(page, "assets"),
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
@@ -47,14 +47,31 @@ async function buildPage() {
     logLevel: "warning",
   });
   const outputs = Object.entries(result.metafile.outputs);
+  // Relative: a proxy may serve the page below a prefix.
   const entry = (source) => {
     const found = outputs.find(([, output]) => output.entryPoint === source);
-    return "/assets/" + path.basename(found[0]);
+    return "assets/" + path.basename(found[0]);
   };
-  const html = (await readFile(path.join(here, "index.html"), "utf8"))
-    .replace("%SCRIPT%", entry("src/main.tsx"))
-    .replace("%STYLE%", entry("src/styles/page.css"));
-  await writeFile(path.join(page, "index.html"), html);
+  for (const [name, script, up] of [
+    ["index.html", "src/main.tsx", ""],
+    ["share.html", "src/share.tsx", "../"],
+  ]) {
+    const html = (await readFile(path.join(here, name), "utf8"))
+      .replace("%SCRIPT%", up + entry(script))
+      .replace("%STYLE%", up + entry("src/styles/page.css"));
+    await writeFile(path.join(page, name), html);
+  }
+  // At the root, under one name: a service worker serves what is below it, and is found again by its name.
+  await esbuild.build({
+    absWorkingDir: here,
+    entryPoints: { sw: "src/sw.ts" },
+    outdir: page,
+    bundle: true,
+    format: "iife",
+    target: ["es2022"],
+    minify: true,
+    logLevel: "warning",
+  });
   await cp(path.join(here, "static"), path.join(page, "assets"), { recursive: true });
   // noVNC's licence wants to travel with it, and its files carry no comment that a bundler keeps.
   const licence = path.join(here, "node_modules", "@novnc", "novnc", "LICENSE.txt");

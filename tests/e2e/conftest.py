@@ -8,17 +8,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
+from tests.browser import LIMIT_MS, WIDE, open_browser
+
+ARTIFACTS = Path("artifacts")
 # Seconds. A cold start under load takes a few; a hang must fail long before CI's own limit.
 START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 15
+STOP_TIMEOUT_S = 30
 MAIN = "from agentd.cli import main; main()"
 
 
@@ -43,11 +48,11 @@ class Up:
     process: subprocess.Popen[str] | None = None
     family: list[psutil.Process] = field(default_factory=list)
 
-    def start(self) -> None:
+    def start(self, port: int = 0) -> None:
         """Start it and read its one line of JSON."""
         log = (self.home / "up.log").open("a")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "up", "--json", "--port", "0", "--data", str(self.data)],
+            [sys.executable, "-c", MAIN, "up", "--json", "--port", str(port), "--data", str(self.data)],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -104,10 +109,24 @@ class Up:
 
 
 @pytest.fixture
-def up() -> Iterator[Up]:
-    """A fresh `agentd up`; stopped at the end, whatever happened."""
+def home() -> Iterator[Path]:
+    """A home directory of its own, with a path short enough for sockets."""
     home = Path(tempfile.mkdtemp(prefix="agentd-e2e-"))
-    instance = Up(home=home, environment=clean_environment(home), data=home / "data")
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def running(
+    home: Path, *, turns: list[dict[str, Any]] | None = None, variables: Mapping[str, str] | None = None
+) -> Iterator[Up]:
+    """A fresh `agentd up`, whose rehearsal model plays *turns*; stopped at the end, whatever happened."""
+    environment = clean_environment(home) | (variables or {})
+    if turns is not None:
+        scenario = home / "scenario.json"
+        scenario.write_text(json.dumps({"turns": turns}))
+        environment["CHATD_REHEARSAL_SCENARIO"] = str(scenario)
+    instance = Up(home=home, environment=environment, data=home / "data")
     instance.start()
     try:
         yield instance
@@ -115,16 +134,63 @@ def up() -> Iterator[Up]:
         if instance.process is not None and instance.process.poll() is None:
             instance.stop()
         keep_log(home)
-        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def up(home: Path, request: pytest.FixtureRequest) -> Iterator[Up]:
+    """A fresh `agentd up`, with variables as the parameter."""
+    with running(home, variables=getattr(request, "param", {})) as instance:
+        yield instance
+
+
+@pytest.fixture
+def expected_noise() -> tuple[str, ...]:
+    """Words of console messages that are no fault; a module whose pages provoke some says which."""
+    return ()
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """A Chromium; each page of a test gets a context of its own."""
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def new_page(browser: Browser, expected_noise: tuple[str, ...]) -> Iterator[Callable[[], Page]]:
+    """Makes pages with nothing in common; an error or warning that nobody expects fails the test."""
+    problems: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and not any(
+            words in message.text for words in expected_noise
+        ):
+            problems.append(f"{message.type}: {message.text}")
+
+    def make() -> Page:
+        page = browser.new_context(viewport=WIDE).new_page()
+        page.set_default_timeout(LIMIT_MS)
+        page.on("console", on_console)
+        page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
+        return page
+
+    ARTIFACTS.mkdir(exist_ok=True)
+    yield make
+    assert problems == []
+
+
+@pytest.fixture
+def page(new_page: Callable[[], Page]) -> Page:
+    """One page in a fresh Chromium."""
+    return new_page()
 
 
 def keep_log(home: Path) -> None:
     """The daemon's log, as an artifact."""
-    target = Path("artifacts")
-    target.mkdir(exist_ok=True)
+    ARTIFACTS.mkdir(exist_ok=True)
     log = home / "up.log"
     if log.exists():
-        shutil.copy(log, target / f"{home.name}.log")
+        shutil.copy(log, ARTIFACTS / f"{home.name}.log")
 
 
 def wait_gone(processes: list[psutil.Process], timeout_s: float = 10) -> list[psutil.Process]:

@@ -12,13 +12,16 @@ from tests.e2e.conftest import MAIN, Up, clean_environment
 
 
 @pytest.mark.timeout(120)
-def test_ask_uses_the_running_daemon_and_saves_the_last_screenshot(up: Up) -> None:
+@pytest.mark.parametrize("model", ["anthropic:rehearsal", "google:rehearsal"])
+def test_ask_uses_the_running_daemon_and_saves_the_last_screenshot(up: Up, model: str) -> None:
     """One JSON object on stdout, the picture on disk, exit code 0."""
     shot = up.home / "shot.png"
     done = up.agentd(
         "ask",
         "open a terminal and run `echo 6*7`, then tell me what it says",
         "--json",
+        "--model",
+        model,
         "--screenshot",
         str(shot),
     )

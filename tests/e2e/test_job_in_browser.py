@@ -9,46 +9,22 @@ import json
 import platform
 import sqlite3
 import subprocess
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from Xlib.display import Display
 
-from tests.browser import ARGUMENTS, find_browser
-from tests.e2e.conftest import Up
+from tests.e2e.conftest import ARTIFACTS, Up, poll
 
-ARTIFACTS = Path("artifacts")
 # Milliseconds for the whole job: about 12 steps with a look at the screen after each.
 JOB_TIMEOUT_MS = 60_000
-WIDE = {"width": 1280, "height": 800}
 NARROW = {"width": 390, "height": 844}
 
 PROTOCOLS = [
     pytest.param("Rehearsal (Anthropic protocol)", "anthropic", id="anthropic"),
     pytest.param("Rehearsal (OpenAI protocol)", "openai", id="openai"),
 ]
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page in a fresh Chromium; console errors fail the test."""
-    problems: list[str] = []
-
-    def on_console(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            problems.append(f"{message.type}: {message.text}")
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=list(ARGUMENTS))
-        page = browser.new_page(viewport=WIDE)
-        page.on("console", on_console)
-        page.on("pageerror", lambda error: problems.append(f"uncaught: {error}"))
-        yield page
-        browser.close()
-    assert problems == []
 
 
 def canvas_picture(page: Page) -> str:
@@ -102,11 +78,8 @@ def test_person_asks_for_a_command_and_reads_its_output(
     prompt = f"open a terminal and run `uname -a | tee {out}`, then tell me what it says"
 
     start_job(page, up, model, prompt)
-    expect(page.get_by_test_id("desktop-state")).to_contain_text("live", timeout=20_000)
-    page.wait_for_function(
-        "() => document.querySelector('[data-testid=\"desktop-canvas\"] canvas')?.width > 0"
-    )
-    before = canvas_picture(page)
+    expect(page.get_by_test_id("desktop-state")).to_contain_text("live")
+    before = poll(lambda: canvas_picture(page), timeout_s=30, what="the desktop's picture")
     answer = page.get_by_test_id("message-assistant").last
     expect(answer).to_contain_text(platform.release(), timeout=JOB_TIMEOUT_MS)
     expect(page.get_by_test_id("status")).to_have_text("waiting")
@@ -134,11 +107,11 @@ def test_person_stops_a_turn_from_the_page(up: Up, page: Page) -> None:
     start_job(page, up, PROTOCOLS[0].values[0], "open a terminal and wait 30 seconds")  # type: ignore[arg-type]
     expect(page.get_by_test_id("tool-card").first).to_be_visible(timeout=20_000)
     page.get_by_test_id("stop").click()
-    expect(page.get_by_test_id("status")).to_have_text("waiting", timeout=10_000)
+    expect(page.get_by_test_id("status")).to_have_text("waiting")
     page.get_by_test_id("composer").fill("say hello")
     page.get_by_test_id("send").click()
 
-    expect(page.get_by_test_id("message-assistant").last).to_contain_text("hello", timeout=20_000)
+    expect(page.get_by_test_id("message-assistant").last).to_contain_text("hello")
     assert rows(up, "select distinct status from chats where parent_chat_id is not null") in (
         [("waiting",)],
         [],

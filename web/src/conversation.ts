@@ -24,7 +24,7 @@ export class Conversation {
   private readonly socket: EventSocket<StreamEvent>;
 
   constructor(readonly chatId: string) {
-    this.socket = new EventSocket<StreamEvent>(socketUrl(`/chats/${chatId}/stream`), SILENCE_MS, {
+    this.socket = new EventSocket<StreamEvent>(socketUrl(`chats/${chatId}/stream`), SILENCE_MS, {
       onOpen: () => {
         this.connection.value = "open";
         this.state.value = reduce(this.state.value, { type: "connected" });

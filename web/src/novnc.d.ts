@@ -3,6 +3,7 @@ declare module "@novnc/novnc" {
     connect: CustomEvent<object>;
     disconnect: CustomEvent<{ clean: boolean }>;
     securityfailure: CustomEvent<{ status: number; reason?: string }>;
+    clipboard: CustomEvent<{ text: string }>;
     desktopname: CustomEvent<{ name: string }>;
   }
 
@@ -14,6 +15,9 @@ declare module "@novnc/novnc" {
     background: string;
     qualityLevel: number;
     compressionLevel: number;
+    clipboardPasteFrom(text: string): void;
+    focus(): void;
+    blur(): void;
     disconnect(): void;
     addEventListener<K extends keyof RfbEvents>(
       type: K,

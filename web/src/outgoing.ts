@@ -46,4 +46,6 @@ const newest = (items: readonly { id: number }[]) =>
   items.reduce((most, { id }) => Math.max(most, id), 0);
 
 export const textOf = (content: readonly Part[]) =>
-  content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  content
+    .map((part) => (part.type === "text" || part.type === "question-answer" ? part.text : ""))
+    .join("\n");

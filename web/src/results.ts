@@ -1,7 +1,7 @@
 /** Pure: what a tool answered, made readable. */
 
 import { isObject } from "./sentences";
-import type { ToolCallPart, ToolResultPart } from "./wire";
+import type { FilePart, ToolCallPart, ToolResultPart } from "./wire";
 
 export interface ReadableResult {
   text: string;
@@ -23,7 +23,27 @@ export function readResult(part: ToolResultPart): ReadableResult {
   if (typeof result.output === "string" && Object.keys(result).length === 1) {
     return { text: result.output, imageFileId: null };
   }
+  if (typeof result.summary === "string") return { text: result.summary, imageFileId: null };
   return { text: pretty(result), imageFileId: null };
+}
+
+/** The film of a sub-agent's work, and a picture of its end, that a wait's result names. */
+export function filmOf(result: ToolResultPart | null): {
+  film: string | null;
+  thumbnail: string | null;
+} {
+  const value = isObject(result?.result) ? result.result : {};
+  const id = (name: string) => (typeof value[name] === "string" ? value[name] : null);
+  return { film: id("recording_file_id"), thumbnail: id("thumbnail_file_id") };
+}
+
+/** The file that a result gives the person. */
+export function attachmentOf(part: ToolResultPart | null): FilePart | null {
+  if (part === null || part.is_error || part.tool_name !== "attach_file") return null;
+  const { result } = part;
+  if (!isObject(result) || typeof result.file_id !== "string") return null;
+  const { file_id, name, media_type } = result;
+  return { type: "file", file_id, name: String(name), media_type: String(media_type) };
 }
 
 export const pretty = (value: unknown) => JSON.stringify(value, null, 2);

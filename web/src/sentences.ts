@@ -124,6 +124,11 @@ const TOOLS: Record<string, (args: JsonObject) => string> = {
   ask_user_question: () => "Ask a question",
   propose_plan: () => "Propose a plan",
   advisor: () => "Ask the advisor",
+  chat_summarized: (args) =>
+    args.source === "manual"
+      ? "Summarise the conversation, as you asked"
+      : "Summarise the conversation to save space",
+  chat_cleared: () => "Forget the conversation",
 };
 
 function mcpName(name: string): string {

@@ -2,11 +2,14 @@
 
 import { batch, computed, signal } from "@preact/signals";
 import { ApiError, api, socketUrl } from "./api";
+import type { ChatChange } from "./api";
 import { findChat, upsertChat } from "./chats";
 import { Conversation } from "./conversation";
+import { chosenEffort, currentEffort, effortChoice } from "./effort";
+import { closeNotifications } from "./notify";
 import { arrived, outgoing } from "./outgoing";
 import { EventSocket } from "./socket";
-import type { Chat, Me, WatchEvent } from "./wire";
+import type { BusyBehavior, Chat, Me, WatchEvent } from "./wire";
 
 export type Pane = "chats" | "chat" | "desktop";
 
@@ -21,8 +24,19 @@ export const listConnected = signal(true);
 export const openChatId = signal<string | null>(null);
 export const openChatMissing = signal(false);
 export const conversation = signal<Conversation | null>(null);
+/** Who has control of the open chat's desktop; null while it is not shown. */
+export const control = signal<{
+  holder: "me" | "other" | "agent";
+  name: string | null;
+} | null>(null);
+/** Whether the list shows what was put away. */
+export const showsArchived = signal(false);
+/** Text of a queued message that goes back to the field it was written in. */
+export const takenBack = signal<{ chatId: string; text: string } | null>(null);
 /** The visible pane on a narrow screen. */
 export const pane = signal<Pane>("chat");
+/** Whether the chat that is about to begin makes a plan first. */
+export const planFirst = signal(false);
 export const chosenModelId = signal<string | null>(null);
 export const now = signal(Date.now());
 
@@ -87,7 +101,7 @@ async function loadChats(): Promise<void> {
 
 function watchChats(): void {
   let first = true;
-  new EventSocket<WatchEvent>(socketUrl("/chats/watch"), LIST_SILENCE_MS, {
+  new EventSocket<WatchEvent>(socketUrl("chats/watch"), LIST_SILENCE_MS, {
     onOpen: () => {
       listConnected.value = true;
       // Changes made while nobody listened are only in the list.
@@ -139,14 +153,24 @@ async function openUnlisted(id: string): Promise<void> {
 
 /** Starts a chat with *text* and opens it. Throws ApiError. */
 export async function createChat(text: string): Promise<void> {
-  const chat = await api.create(text, chosenModelId.value);
+  const model = currentModel.value;
+  const own = model && currentEffort(null, model, me.value);
+  const effort = chosenEffort(effortChoice.value, null, chosenModelId.value);
+  const wanted = effort === undefined ? own : effort;
+  const chat = await api.create(text, chosenModelId.value, planFirst.value, wanted ?? null);
+  planFirst.value = false;
+  effortChoice.value = null;
   chats.value = upsertChat(chats.value, chat);
   // Whoever opened another chat meanwhile is not taken away from it.
   if (openChatId.value === null) location.hash = chatHref(chat.id);
 }
 
 /** Sends *text* to the open chat. Throws ApiError. */
-export async function sendMessage(text: string, busy: "queue" | "interrupt"): Promise<void> {
+export async function sendMessage(
+  text: string,
+  busy: BusyBehavior,
+  questionId: string | null = null,
+): Promise<void> {
   const target = conversation.value;
   if (!target) return;
   notice.value = null;
@@ -157,7 +181,11 @@ export async function sendMessage(text: string, busy: "queue" | "interrupt"): Pr
     target.following.value = true;
   });
   try {
-    const posted = await api.send(target.chatId, text, busy);
+    const modelId = currentModel.value?.id ?? null;
+    const effort = chosenEffort(effortChoice.value, target.chatId, modelId);
+    const posted = await api.send(target.chatId, text, busy, questionId, effort);
+    if (effort !== undefined) effortChoice.value = null;
+    if (posted.warnings?.length) notice.value = posted.warnings.join("; ");
     const messages = posted.messages?.length
       ? posted.messages
       : posted.message
@@ -166,6 +194,7 @@ export async function sendMessage(text: string, busy: "queue" | "interrupt"): Pr
     // The stream may have been quicker, and the queue may already be worked off.
     const queued = arrived(sent, target.state.value) ? null : (posted.queued_message ?? null);
     target.posted(messages, queued);
+    void closeNotifications(chatHref(target.chatId)).catch(() => undefined);
   } catch (error) {
     target.failed.value = sent;
     throw error;
@@ -183,5 +212,54 @@ export async function stopChat(): Promise<void> {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status !== 409) notice.value = error.message;
+  }
+}
+
+/** Renames, pins or puts away a chat; why it could not is told where the chat is. */
+export async function changeChat(id: string, fields: ChatChange): Promise<void> {
+  await tellProblem(api.change(id, fields));
+}
+
+/** Shows the chats that were put away, or those that were not. */
+export async function toggleArchived(): Promise<void> {
+  showsArchived.value = !showsArchived.value;
+  if (!showsArchived.value) return;
+  await tellProblem(
+    api.archived().then((loaded) => {
+      chats.value = loaded.reduce<readonly Chat[]>(upsertChat, chats.value);
+    }),
+  );
+}
+
+/** Says a message anew; everything behind it goes. Throws ApiError. */
+export async function editMessage(messageId: number, text: string): Promise<void> {
+  const target = conversation.value;
+  if (!target) return;
+  target.following.value = true;
+  await api.edit(target.chatId, messageId, text);
+}
+
+export async function promoteQueued(chatId: string, queuedId: number): Promise<void> {
+  await tellProblem(api.promoteQueued(chatId, queuedId));
+}
+
+/** Takes a queued message out; with *text* it goes back to where it was written. */
+export async function deleteQueued(
+  chatId: string,
+  queuedId: number,
+  text: string | null = null,
+): Promise<void> {
+  const isGone = await tellProblem(api.deleteQueued(chatId, queuedId).then(() => true));
+  // One that was just let go is not written a second time.
+  if (isGone && text !== null) takenBack.value = { chatId, text };
+}
+
+async function tellProblem<T>(work: Promise<T>): Promise<T | null> {
+  notice.value = null;
+  try {
+    return await work;
+  } catch (error) {
+    notice.value = error instanceof Error ? error.message : String(error);
+    return null;
   }
 }

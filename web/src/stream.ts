@@ -27,6 +27,8 @@ export interface ConversationState {
   readonly status: ChatStatus | null;
   readonly error: ChatError | null;
   readonly retry: RetryPayload | null;
+  /** What calls that run tell of themselves, by their ids. */
+  readonly progress: Readonly<Record<string, string>>;
   /** True once a whole snapshot was received. */
   readonly loaded: boolean;
   /** Ids re-sent since the last connect; null outside of a snapshot. */
@@ -46,6 +48,7 @@ export const emptyConversation: ConversationState = {
   status: null,
   error: null,
   retry: null,
+  progress: {},
   loaded: false,
   resent: null,
 };
@@ -65,7 +68,9 @@ export function reduce(state: ConversationState, action: Action): ConversationSt
     case "message_part":
       return { ...state, preview: addFragment(state.preview, action), retry: null };
     case "preview_reset":
-      return { ...state, preview: null };
+      return { ...state, preview: null, progress: {} };
+    case "tool_progress":
+      return { ...state, progress: { ...state.progress, [action.tool_call_id]: action.text } };
     case "history_reset":
       return { ...state, messages: [], preview: null };
     case "queue_update":
@@ -149,7 +154,9 @@ export function mergePart(parts: readonly Part[], fragment: Part): readonly Part
     if (last?.type !== fragment.type) return [...parts, fragment];
     return [...parts.slice(0, -1), { ...last, text: last.text + fragment.text }];
   }
-  if (fragment.type === "file") return [...parts, fragment];
+  if (fragment.type !== "tool-call" && fragment.type !== "tool-result") {
+    return [...parts, fragment];
+  }
   const at = parts.findIndex(
     (part) => part.type === fragment.type && part.tool_call_id === fragment.tool_call_id,
   );

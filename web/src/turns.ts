@@ -3,7 +3,15 @@
 import { readResult } from "./results";
 import type { ConversationState } from "./stream";
 import { isBusy } from "./wire";
-import type { FilePart, Message, Part, ToolCallPart, ToolResultPart } from "./wire";
+import type {
+  FilePart,
+  Message,
+  Part,
+  ReasoningPart,
+  SourcePart,
+  ToolCallPart,
+  ToolResultPart,
+} from "./wire";
 
 export type ToolState = "running" | "ok" | "error" | "stopped";
 
@@ -13,18 +21,23 @@ export interface ToolBlock {
   call: ToolCallPart;
   result: ToolResultPart | null;
   state: ToolState;
+  /** What it tells of itself while it runs; empty before it has told anything. */
+  progress: string;
 }
 
 export type Block =
   | { kind: "text"; key: string; text: string; streaming: boolean }
-  | { kind: "reasoning"; key: string; text: string; streaming: boolean }
+  | { kind: "reasoning"; key: string; text: string; streaming: boolean; seconds: number | null }
   | { kind: "file"; key: string; file: FilePart }
+  | { kind: "sources"; key: string; sources: readonly SourcePart[] }
   | ToolBlock;
 
 export interface Turn {
   role: "user" | "assistant";
   key: string;
   createdAt: string | null;
+  /** Of a message that a person sent; absent while it is not stored. */
+  messageId: number | null;
   blocks: Block[];
 }
 
@@ -35,6 +48,7 @@ interface Source {
   role: Message["role"];
   key: string;
   createdAt: string | null;
+  messageId: number | null;
   parts: readonly Part[];
   streaming: boolean;
 }
@@ -51,10 +65,11 @@ export function buildTurns(state: ConversationState): Turn[] {
     if (role === "user" || turn?.role !== "assistant") {
       // An answer is keyed by what it answers, so that it stays itself when its preview becomes durable.
       const key = role === "user" ? source.key : `after-${turn?.key ?? ""}`;
-      turn = { role, key, createdAt: source.createdAt, blocks: [] };
+      const { createdAt, messageId } = source;
+      turn = { role, key, createdAt, messageId: role === "user" ? messageId : null, blocks: [] };
       turns.push(turn);
     }
-    turn.blocks.push(...blocksOf(source, results, calls, isBusy(state.status)));
+    turn.blocks.push(...blocksOf(source, results, calls, state));
   }
   return turns.filter((turn) => turn.blocks.length > 0);
 }
@@ -66,12 +81,20 @@ function collectSources(state: ConversationState): Source[] {
       role: message.role,
       key: `m${message.id}`,
       createdAt: message.created_at,
+      messageId: message.id,
       parts: message.content,
       streaming: false,
     }));
   if (state.preview && state.preview.parts.length > 0) {
     const { parts } = state.preview;
-    sources.push({ role: "assistant", key: "preview", createdAt: null, parts, streaming: true });
+    sources.push({
+      role: "assistant",
+      key: "preview",
+      createdAt: null,
+      messageId: null,
+      parts,
+      streaming: true,
+    });
   }
   return sources;
 }
@@ -90,15 +113,30 @@ function blocksOf(
   source: Source,
   results: ReadonlyMap<string, ToolResultPart>,
   calls: Set<string>,
-  busy: boolean,
+  { status, progress: told }: Pick<ConversationState, "status" | "progress">,
 ): Block[] {
+  const busy = isBusy(status);
   const blocks: Block[] = [];
+  const cited = new Map<string, SourcePart>();
   source.parts.forEach((part, index) => {
     const key = `${source.key}.${index}`;
     const isLast = index === source.parts.length - 1;
     if (part.type === "text" || part.type === "reasoning") {
       if (part.text.trim() === "") return;
-      blocks.push({ kind: part.type, key, text: part.text, streaming: source.streaming && isLast });
+      const before = blocks[blocks.length - 1];
+      if (part.type === "text" && before?.kind === "text") {
+        // A vendor cuts a text where it cites something.
+        before.text += part.text;
+        before.streaming = source.streaming && isLast;
+        return;
+      }
+      const block = { key, text: part.text, streaming: source.streaming && isLast };
+      if (part.type === "text") blocks.push({ kind: "text", ...block });
+      else blocks.push({ kind: "reasoning", ...block, seconds: thoughtSeconds(part) });
+    } else if (part.type === "source") {
+      if (isLink(part.url)) cited.set(part.url, part);
+    } else if (part.type === "question-answer") {
+      blocks.push({ kind: "text", key, text: part.text, streaming: false });
     } else if (part.type === "file") {
       blocks.push({ kind: "file", key, file: part });
     } else if (!calls.has(part.tool_call_id)) {
@@ -107,10 +145,24 @@ function blocksOf(
       const result = results.get(part.tool_call_id) ?? null;
       const call: ToolCallPart = part.type === "tool-call" ? part : { ...part, type: "tool-call" };
       const state = toolState(call, result, busy);
-      blocks.push({ kind: "tool", key: `t${part.tool_call_id}`, call, result, state });
+      const progress = state === "running" ? (told[call.tool_call_id] ?? "") : "";
+      blocks.push({ kind: "tool", key: `t${part.tool_call_id}`, call, result, state, progress });
     }
   });
+  if (cited.size > 0) {
+    blocks.push({ kind: "sources", key: `${source.key}.sources`, sources: [...cited.values()] });
+  }
   return blocks;
+}
+
+/** Whether an address that a model gave may be a link. */
+export const isLink = (url: string) => /^https?:\/\//i.test(url);
+
+/** Whole seconds from the first word to the last; null where nobody told, or it took no time. */
+function thoughtSeconds({ created_at, completed_at }: ReasoningPart): number | null {
+  if (!created_at || !completed_at) return null;
+  const seconds = Math.round((Date.parse(completed_at) - Date.parse(created_at)) / 1000);
+  return seconds > 0 ? seconds : null;
 }
 
 function toolState(call: ToolCallPart, result: ToolResultPart | null, busy: boolean): ToolState {

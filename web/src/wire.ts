@@ -6,6 +6,31 @@ export type ChatStatus = "waiting" | "running" | "interrupting" | "requires_acti
 export type ChatMode = "computer_use" | "explore";
 export type JsonObject = Record<string, unknown>;
 
+export interface McpHealth {
+  state: "connecting" | "ready" | "waiting" | "failed" | "disabled" | "closed";
+  tools: readonly string[];
+  rejected: readonly { tool: string; reason: string }[];
+  last_error?: string;
+}
+
+export interface ChatMcpServer {
+  name: string;
+  origin: "workspace" | "deployment";
+  id?: string;
+  display_name: string;
+  description: string;
+  availability?: "force_on" | "default_on" | "default_off";
+  is_on: boolean;
+  health: McpHealth;
+}
+
+export interface ChatMcp {
+  workspace: "none" | "away" | "connected";
+  servers: readonly ChatMcpServer[];
+  /** Tools that found no room in a request. */
+  left_out?: readonly string[];
+}
+
 export interface TextPart {
   type: "text";
   text: string;
@@ -14,6 +39,8 @@ export interface TextPart {
 export interface ReasoningPart {
   type: "reasoning";
   text: string;
+  created_at?: string | null;
+  completed_at?: string | null;
 }
 
 export interface ToolCallPart {
@@ -23,6 +50,8 @@ export interface ToolCallPart {
   args?: JsonObject | null;
   args_delta?: string | null;
   invalid?: string | null;
+  needs_approval?: readonly string[] | null;
+  approved?: boolean | null;
   provider_executed?: boolean;
 }
 
@@ -36,6 +65,13 @@ export interface ToolResultPart {
   provider_executed?: boolean;
 }
 
+/** Where the model says that it read something. */
+export interface SourcePart {
+  type: "source";
+  url: string;
+  title?: string | null;
+}
+
 export interface FilePart {
   type: "file";
   media_type: string;
@@ -44,29 +80,92 @@ export interface FilePart {
   data?: string | null;
 }
 
-export type Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | FilePart;
-
-export interface InputPart {
-  type: "text";
+/** What a person answers to a question that the agent asked while it went on. */
+export interface QuestionAnswerPart {
+  type: "question-answer";
+  question_id: string;
   text: string;
 }
 
+export type Part =
+  | TextPart
+  | ReasoningPart
+  | ToolCallPart
+  | ToolResultPart
+  | FilePart
+  | SourcePart
+  | QuestionAnswerPart;
+
+export type InputPart = { type: "text"; text: string } | QuestionAnswerPart;
+
 export interface ModelConfig {
   id: string;
-  provider: "anthropic" | "openai" | "openai-compat";
+  provider: "anthropic" | "google" | "openai" | "openai-compat";
   model: string;
   display_name: string;
   is_default: boolean;
   rehearsal: boolean;
+  /** What may be chosen, the least first; none: this model offers no choice. */
+  reasoning_efforts: readonly ReasoningEffort[];
+  default_reasoning_effort: ReasoningEffort | null;
 }
+
+/** How hard a model thinks before it answers. */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
+
+/** Why a model call failed. */
+export type FaultKind =
+  | "generic"
+  | "overloaded"
+  | "rate_limit"
+  | "timeout"
+  | "startup_timeout"
+  | "stream_silence_timeout"
+  | "auth"
+  | "config"
+  | "usage_limit"
+  | "missing_key"
+  | "provider_disabled"
+  | "content_filter";
 
 export interface ChatError {
   message: string;
   detail?: string | null;
-  kind?: string;
+  kind?: FaultKind;
   provider?: string | null;
   retryable?: boolean;
   status_code?: number | null;
+}
+
+export interface ContextResource {
+  source: string;
+  kind: string;
+  status: string;
+  size_bytes: number;
+  error?: string | null;
+  description?: string | null;
+  skill_name?: string | null;
+}
+
+export interface ChatContext {
+  pinned: boolean;
+  dirty: boolean;
+  dirty_since?: string | null;
+  error?: string | null;
+  resources?: ContextResource[] | null;
+}
+
+export interface ChangedResource {
+  before: ContextResource;
+  after: ContextResource;
+  diff: string;
+  truncated?: boolean;
+}
+
+export interface ContextDiff {
+  added: ContextResource[];
+  removed: ContextResource[];
+  modified: ChangedResource[];
 }
 
 export interface Chat {
@@ -75,12 +174,19 @@ export interface Chat {
   title: string;
   status: ChatStatus;
   mode?: ChatMode | null;
+  /** plan: its agent makes a plan, and only that. */
+  plan_mode?: "plan" | null;
   parent_chat_id?: string | null;
   root_chat_id: string;
   last_model_config_id: string;
+  last_reasoning_effort?: ReasoningEffort | null;
   agent_id?: string | null;
   last_error?: ChatError | null;
   archived: boolean;
+  /** Position among the pinned chats, from 1; 0: not pinned. */
+  pin_order?: number;
+  has_unread?: boolean;
+  context?: ChatContext | null;
   created_at: string;
   updated_at: string;
   children: Chat[];
@@ -96,18 +202,30 @@ export interface Message {
   model_config_id?: string | null;
 }
 
+/** What a message does to a chat at work: wait for the turn, stop it, or be in its next model call. */
+export type BusyBehavior = "queue" | "interrupt" | "steer";
+
 export interface QueuedMessage {
   id: number;
+  steer?: boolean;
   chat_id: string;
   content: Part[];
   created_at: string;
+}
+
+/** What a call that runs tells of itself, in place of what it told before. */
+export interface ToolProgressEvent {
+  type: "tool_progress";
+  tool_call_id: string;
+  text: string;
+  seq: number;
 }
 
 export interface RetryPayload {
   attempt: number;
   delay_ms: number;
   error: string;
-  kind: string;
+  kind: FaultKind;
   provider?: string | null;
   status_code?: number | null;
   retrying_at: string;
@@ -130,6 +248,7 @@ export type StreamEvent =
   | { type: "error"; chat_id: string; error: ChatError }
   | { type: "queue_update"; chat_id: string; queued_messages: QueuedMessage[] }
   | { type: "retry"; chat_id: string; retry: RetryPayload }
+  | ToolProgressEvent
   | { type: "preview_reset"; chat_id: string }
   | { type: "history_reset"; chat_id: string };
 
@@ -139,9 +258,13 @@ export interface WatchEvent {
 }
 
 export interface Me {
-  user: { id: string; name: string };
+  user: { id: string; name: string; is_admin: boolean };
+  /** Whether it is a session that asks, which can be ended. */
+  session: boolean;
   models: ModelConfig[];
   default_model_config_id: string | null;
+  /** That of the person's own choice of a default model. */
+  default_reasoning_effort: ReasoningEffort | null;
   rehearsal: boolean;
   version: string;
 }
@@ -151,6 +274,7 @@ export interface Posted {
   messages?: Message[];
   queued_message?: QueuedMessage | null;
   queued: boolean;
+  warnings?: readonly string[];
 }
 
 export interface DesktopStatus {
@@ -160,8 +284,29 @@ export interface DesktopStatus {
   backend: string;
   geometry: string;
   viewers: number;
+  /** The person who has control, and that person's page; null is the agent. */
   control?: string | null;
+  control_seat?: string | null;
+  /** Size of a text on its clipboard that was asked for and was too long; 0: none. */
+  clipboard_withheld_bytes?: number;
   error?: string | null;
+}
+
+export interface ControlState {
+  epoch: number;
+  seat: string | null;
+  name: string | null;
+  ends_in_s: number | null;
+}
+
+/** A link by which anybody may watch; *url* is told once, when it is made. */
+export interface Share {
+  id: string;
+  url?: string;
+  created_at: string;
+  expires_at: string;
+  views: number;
+  last_viewed_at: string | null;
 }
 
 /** Whether a turn is under way, so that it can be stopped and new messages queue up. */

@@ -57,3 +57,8 @@ test("ages are told in the largest fitting unit", () => {
 
   assert.deepEqual([0, 5, 60 * 3, 60 * 48].map(after), ["now", "5 min", "3 h", "2 d"]);
 });
+
+test("an answer that is older than what is known changes nothing", () => {
+  const list = [chat("a", 5), chat("a", 3)].reduce<Chat[]>(upsertChat, []);
+  assert.equal(findChat(list, "a")?.updated_at, "2026-01-01T00:05:00Z");
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { childChatId, readResult } from "../src/results";
+import { attachmentOf, childChatId, filmOf, readResult } from "../src/results";
 import type { ToolCallPart, ToolResultPart } from "../src/wire";
 
 const part = (fields: Partial<ToolResultPart>): ToolResultPart => ({
@@ -42,4 +42,26 @@ test("the sub-agent's chat is read from the result, its text, or the arguments",
   assert.equal(childChatId(call("spawn_computer_use_agent"), text), "b");
   assert.equal(childChatId(call("wait_agent", { chat_id: "c" }), null), "c");
   assert.equal(childChatId(call("execute", { chat_id: "d" }), null), null);
+});
+
+test("a film and its thumbnail are named by the result of a wait", () => {
+  const result = { report: "done", recording_file_id: "f", thumbnail_file_id: "t" };
+
+  assert.deepEqual(filmOf(part({ result })), { film: "f", thumbnail: "t" });
+  assert.deepEqual(filmOf(part({ result: "text" })), { film: null, thumbnail: null });
+  assert.deepEqual(filmOf(null), { film: null, thumbnail: null });
+});
+
+test("an attached file is shown as one, a failure is not", () => {
+  const result = { ok: true, file_id: "f", name: "a.png", media_type: "image/png", size: 3 };
+  const attached = part({ tool_name: "attach_file", result });
+
+  assert.deepEqual(attachmentOf(attached), {
+    type: "file",
+    file_id: "f",
+    name: "a.png",
+    media_type: "image/png",
+  });
+  assert.equal(attachmentOf({ ...attached, is_error: true }), null);
+  assert.equal(attachmentOf({ ...attached, tool_name: "propose_plan" }), null);
 });

@@ -60,6 +60,10 @@ test("a line break in typed text is shown as a sign", () => {
 test("other tools are described by their arguments or else by their name", () => {
   assert.equal(describe("execute", { command: "ls" }), "Run “ls”");
   assert.equal(describe("github__list_issues", {}), "list issues (github)");
+  assert.equal(
+    describe("chat_summarized", { source: "automatic" }),
+    "Summarise the conversation to save space",
+  );
 });
 
 test("arguments that are still being written do not break the sentence", () => {

@@ -152,3 +152,16 @@ test("a tool call grows by its id and keeps the whole arguments when they come",
 
   assert.deepEqual(grown, [{ ...call, args: { command: "ls" }, args_delta: '{"command":"ls"}' }]);
 });
+
+test("the newest word of each call is kept until the next answer begins", () => {
+  const word = (tool_call_id: string, text: string, seq: number): Action => ({
+    type: "tool_progress",
+    tool_call_id,
+    text,
+    seq,
+  });
+  const told = run(word("a", "1", 1), word("b", "x", 2), word("a", "2", 3));
+
+  assert.deepEqual(told.progress, { a: "2", b: "x" });
+  assert.deepEqual(reduce(told, { type: "preview_reset", chat_id: "c" }).progress, {});
+});

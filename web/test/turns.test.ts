@@ -50,9 +50,43 @@ test("assistant and tool messages between two user messages are one turn", () =>
   );
 });
 
+test("thoughts tell how long they took, where it is known and worth telling", () => {
+  const thought = (createdAt: string | null, completedAt: string | null): Part => ({
+    type: "reasoning",
+    text: "Hm.",
+    created_at: createdAt,
+    completed_at: completedAt,
+  });
+  const seconds = (part: Part) =>
+    turns("waiting", message(1, "assistant", part))[0]?.blocks.map((block) =>
+      block.kind === "reasoning" ? block.seconds : undefined,
+    );
+
+  assert.deepEqual(seconds(thought("2026-01-01T00:00:00Z", "2026-01-01T00:01:05.4Z")), [65]);
+  assert.deepEqual(seconds(thought("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.3Z")), [null]);
+  assert.deepEqual(seconds(thought(null, null)), [null]);
+});
+
 test("a call without a result runs while the chat runs and is stopped afterwards", () => {
   assert.deepEqual(states("running", message(1, "assistant", call)), ["running"]);
   assert.deepEqual(states("waiting", message(1, "assistant", call)), ["stopped"]);
+});
+
+test("a call that runs tells how it goes, and one that has ended does not", () => {
+  const progress = { t: "2 of 3", other: "x" };
+  const messages = [message(1, "assistant", call)];
+  const told = (more: Message[]) =>
+    toolBlocks(
+      buildTurns({
+        ...emptyConversation,
+        status: "running",
+        messages: [...messages, ...more],
+        progress,
+      }),
+    ).map((block) => block.progress);
+
+  assert.deepEqual(told([]), ["2 of 3"]);
+  assert.deepEqual(told([message(2, "tool", result())]), [""]);
 });
 
 test("a result decides whether its call went well", () => {
@@ -90,4 +124,35 @@ test("only the last part of a preview carries the caret", () => {
     turn?.blocks.map((block) => "streaming" in block && block.streaming),
     [false, false, true],
   );
+});
+
+test("what an answer cites stands once behind it, and its text stays whole", () => {
+  const source = (url: string, title: string | null = null): Part => ({
+    type: "source",
+    url,
+    title,
+  });
+  const [, turn] = turns(
+    "waiting",
+    message(1, "user", text("?")),
+    message(
+      2,
+      "assistant",
+      text("Born on "),
+      text("30 April"),
+      source("https://a.example/x", "A"),
+      text("."),
+      source("https://a.example/x", "A"),
+      source("javascript:alert(1)"),
+    ),
+  );
+  assert.deepEqual(
+    turn?.blocks.map((block) => block.kind),
+    ["text", "sources"],
+  );
+  const [answer, sources] = turn?.blocks ?? [];
+  assert.equal(answer?.kind === "text" && answer.text, "Born on 30 April.");
+  assert.deepEqual(sources?.kind === "sources" && sources.sources.map((one) => one.url), [
+    "https://a.example/x",
+  ]);
 });

@@ -5,8 +5,10 @@ import { conversation, desktopShown, me, offline, pane } from "../state";
 import { Blocked } from "./Blocked";
 import { ChatList } from "./ChatList";
 import { ChatPane } from "./ChatPane";
+import { ContextDialog } from "./ContextDialog";
 import { DesktopPanel } from "./DesktopPanel";
 import { ImageDialog } from "./ImageDialog";
+import { McpDialog } from "./McpDialog";
 import { Tabs } from "./Tabs";
 
 export function App() {
@@ -25,6 +27,8 @@ export function App() {
       <DesktopPanel />
       <Tabs />
       <ImageDialog />
+      <ContextDialog />
+      <McpDialog />
     </div>
   );
 }

@@ -4,7 +4,7 @@ export function Blocked({ why }: { why: "login" | "offline" }) {
   return (
     <main class="blocked">
       <div class="blocked-card">
-        <img src="/assets/icon.svg" alt="" width="40" height="40" />
+        <img src="assets/icon.svg" alt="" width="40" height="40" />
         {why === "login" ? <Login /> : <Offline />}
       </div>
     </main>
@@ -17,7 +17,7 @@ function Login() {
       <h1>Log in</h1>
       <p>
         Open the URL that <code>agentd up</code> printed, or run <code>agentd login-url</code> for a
-        new one. It logs this browser in.
+        new one; elsewhere an administrator makes one for you. It logs this browser in.
       </p>
     </>
   );

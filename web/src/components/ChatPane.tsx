@@ -1,6 +1,7 @@
 /** The middle: the open conversation, or the start screen. */
 
 import {
+  control,
   conversation,
   currentModel,
   notice,
@@ -10,10 +11,17 @@ import {
   openChatMissing,
   setDesktopShown,
 } from "../state";
+import { isBusy } from "../wire";
 import type { ChatStatus } from "../wire";
+import { ChatTitle } from "./ChatMenu";
+import { ApprovalBar } from "./ApprovalBar";
+import { CompactButton } from "./CompactButton";
+import { ContextButton } from "./ContextDialog";
 import { Composer } from "./Composer";
 import { ConversationView } from "./ConversationView";
 import { Icon } from "./icons";
+import { McpButton } from "./McpDialog";
+import { QuestionPanel } from "./PlanCards";
 import { StartScreen } from "./StartScreen";
 import { STATUS_WORDS } from "./StatusDot";
 
@@ -32,17 +40,38 @@ export function ChatPane() {
       ) : open ? (
         <>
           <ConversationView key={open.chatId} conversation={open} />
+          <ControlNote />
+          <ApprovalBar conversation={open} />
+          {!openChat.value?.archived && <QuestionPanel conversation={open} />}
           {notice.value && (
             <p class="note error notice" role="alert">
               {notice.value}
             </p>
           )}
-          <Composer key={`c${open.chatId}`} conversation={open} />
+          {openChat.value?.archived ? (
+            <p class="note archived-note" role="status" data-testid="archived-note">
+              This chat is archived. Take it out of the archive (menu above) to go on with it.
+            </p>
+          ) : (
+            <Composer key={`c${open.chatId}`} conversation={open} />
+          )}
         </>
       ) : (
         openChatId.value === null && <StartScreen />
       )}
     </main>
+  );
+}
+
+/** Why the agent does nothing at the desktop just now. */
+function ControlNote() {
+  const state = control.value;
+  if (state === null || state.holder === "agent") return null;
+  return (
+    <p class="note warn notice" role="status" data-testid="control-banner">
+      {state.holder === "me" ? "You have" : `${state.name ?? "A person"} has`} control of the
+      desktop: the agent sees it, and its input waits until control is given back.
+    </p>
   );
 }
 
@@ -52,9 +81,11 @@ function ChatHeader() {
   const status = open?.state.value.status ?? chat?.status ?? null;
   return (
     <header class="bar">
-      <h1 title={chat?.title}>
-        {chat ? chat.title || "Untitled" : openChatId.value ? "Chat" : "New chat"}
-      </h1>
+      {chat ? (
+        <ChatTitle key={chat.id} chat={chat} />
+      ) : (
+        <h1>{openChatId.value ? "Chat" : "New chat"}</h1>
+      )}
       {open?.connection.value === "reconnecting" ? (
         <span class="pill warn" role="status" data-testid="reconnecting">
           reconnecting…
@@ -63,6 +94,9 @@ function ChatHeader() {
         // What was known before the loss may no longer be so.
         open && status && <StatusPill status={status} />
       )}
+      {chat && <ContextButton chat={chat} />}
+      {chat && <McpButton chatId={chat.id} />}
+      {chat && open && !isBusy(open.state.value.status) && <CompactButton chatId={chat.id} />}
       {chat && currentModel.value && (
         <span class="model-name">{currentModel.value.display_name}</span>
       )}

@@ -5,8 +5,10 @@ import type { Conversation } from "../conversation";
 import { arrived } from "../outgoing";
 import { sendMessage, stopChat } from "../state";
 import { isBusy } from "../wire";
+import { EffortPicker } from "./EffortPicker";
 import { Icon } from "./icons";
 import { MessageInput } from "./MessageInput";
+import { PlanSwitch } from "./PlanCards";
 
 export function Composer({ conversation }: { conversation: Conversation }) {
   const { status } = conversation.state.value;
@@ -29,12 +31,13 @@ export function Composer({ conversation }: { conversation: Conversation }) {
       arrivedLate={failed !== null && arrived(failed, conversation.state.value)}
       placeholder={busy ? "Write the next message…" : "Write a message…"}
       sendLabel={busy ? "Queue message" : "Send message"}
-      onSend={(text, urgent) => sendMessage(text, urgent ? "interrupt" : "queue")}
+      onSend={sendMessage}
     >
       <p class="keys wide-only">
         {busy ? (
           <>
-            <kbd>Enter</kbd> queues, <kbd>Ctrl Enter</kbd> interrupts, <kbd>Esc</kbd> stops
+            <kbd>Enter</kbd> queues, <kbd>Ctrl Shift Enter</kbd> steers, <kbd>Ctrl Enter</kbd>{" "}
+            interrupts, <kbd>Esc</kbd> stops
           </>
         ) : (
           <>
@@ -42,6 +45,8 @@ export function Composer({ conversation }: { conversation: Conversation }) {
           </>
         )}
       </p>
+      <EffortPicker />
+      {!busy && <PlanSwitch />}
       {busy && (
         <button
           type="button"

@@ -1,10 +1,11 @@
 /** The scrolling conversation: turns, queue, retries and errors. */
 
-import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../conversation";
 import { followsAfterScroll } from "../follow";
 import { arrived, textOf } from "../outgoing";
-import { openChat } from "../state";
+import { deleteQueued, openChat, promoteQueued } from "../state";
+import { duration, secondsLeft } from "../time";
 import { buildTurns } from "../turns";
 import { isBusy } from "../wire";
 import type { ChatError, QueuedMessage, RetryPayload } from "../wire";
@@ -45,7 +46,8 @@ export function ConversationView({ conversation }: { conversation: Conversation 
   const last = turns[turns.length - 1];
   const error =
     state.error ?? (state.status === "error" ? (openChat.value?.last_error ?? null) : null);
-  const thinking = !lost && isBusy(state.status) && (state.preview?.parts.length ?? 0) === 0;
+  const thinking =
+    !lost && !state.retry && isBusy(state.status) && (state.preview?.parts.length ?? 0) === 0;
   return (
     <div class="conversation">
       <div class="scroller" ref={scroller} onScroll={onScroll}>
@@ -57,7 +59,7 @@ export function ConversationView({ conversation }: { conversation: Conversation 
           {state.retry && <RetryNote retry={state.retry} />}
           {error && <ErrorNote error={error} />}
           {state.queue.map((message) => (
-            <Queued key={message.id} message={message} />
+            <Queued key={message.id} message={message} chatId={conversation.chatId} />
           ))}
           {sending && !arrived(sending, state) && <Sending text={sending.text} />}
         </div>
@@ -82,10 +84,18 @@ function Thinking() {
 }
 
 function RetryNote({ retry }: { retry: RetryPayload }) {
-  const seconds = Math.max(1, Math.round(retry.delay_ms / 1000));
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 250);
+    return () => clearInterval(timer);
+  }, []);
+  const left = secondsLeft(retry, now);
+  // Whoever listens is told once; the number is for the eye.
   return (
-    <p class="note warn" role="status">
-      {retry.error} Trying again in {seconds} s (attempt {retry.attempt + 1}).
+    <p class="note warn" role="status" data-testid="retry">
+      {retry.error} Trying again{" "}
+      <span aria-hidden="true">{left > 0 ? `in ${duration(left)}` : "now"}</span> (attempt{" "}
+      {retry.attempt + 1}).
     </p>
   );
 }
@@ -104,13 +114,41 @@ function ErrorNote({ error }: { error: ChatError }) {
   );
 }
 
-function Queued({ message }: { message: QueuedMessage }) {
+function Queued({ message, chatId }: { message: QueuedMessage; chatId: string }) {
+  const text = textOf(message.content);
   return (
     <div class="bubble queued" data-testid="message-queued">
       <span class="queued-label">
-        <Icon name="clock" /> queued
+        <Icon name="clock" /> {message.steer ? "for the next step" : "queued"}
+        <span
+          class="queued-actions"
+          role="group"
+          aria-label={`Queued message: ${text.slice(0, 40)}`}
+        >
+          <button
+            type="button"
+            title="Stop the turn and send this now"
+            onClick={() => void promoteQueued(chatId, message.id)}
+          >
+            Send now
+          </button>
+          <button
+            type="button"
+            title="Take it back into the field"
+            onClick={() => void deleteQueued(chatId, message.id, text)}
+          >
+            Edit
+          </button>
+          <button
+            type="button"
+            title="Do not send it"
+            onClick={() => void deleteQueued(chatId, message.id)}
+          >
+            Delete
+          </button>
+        </span>
       </span>
-      {textOf(message.content)}
+      {text}
     </div>
   );
 }

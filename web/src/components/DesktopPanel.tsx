@@ -2,12 +2,14 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { DesktopView } from "../desktop";
+import { DesktopView, chatDesktop } from "../desktop";
 import type { DesktopPhase } from "../desktop";
-import { conversation, desktopShown, pane, setDesktopShown } from "../state";
+import { control, conversation, desktopShown, me, pane, setDesktopShown } from "../state";
 import { isWide } from "../viewport";
+import { ControlBar } from "./ControlBar";
 import { Icon } from "./icons";
 import { RecentSteps } from "./RecentSteps";
+import { ShareDialog } from "./ShareDialog";
 
 const PHASE_WORDS: Record<DesktopPhase, string> = {
   connecting: "connecting",
@@ -66,15 +68,23 @@ function LiveDesktop({ chatId }: { chatId: string }) {
   const screen = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (!target.current) return;
-    const opened = new DesktopView(chatId, target.current);
+    const opened = new DesktopView(chatDesktop(chatId, me.value?.user.id ?? ""), target.current);
     view.value = opened;
-    return () => opened.close();
+    return () => {
+      opened.close();
+      control.value = null;
+    };
   }, [chatId]);
   const status = view.value?.status.value ?? null;
   const known = view.value?.phase.value ?? "connecting";
   // A server that the chat does not hear from sends no picture either, though nothing tells so.
   const lost = conversation.value?.connection.value === "reconnecting";
   const phase = lost && known === "live" ? "reconnecting" : known;
+  const shareShown = useSignal(false);
+  useSignalEffect(() => {
+    const holder = view.value?.holder.value ?? "agent";
+    control.value = { holder, name: view.value?.status.value?.control ?? null };
+  });
   useSignalEffect(() => {
     const size = /^(\d+)x(\d+)/.exec(view.value?.status.value?.geometry ?? "");
     if (size && screen.current) screen.current.style.aspectRatio = `${size[1]} / ${size[2]}`;
@@ -90,10 +100,27 @@ function LiveDesktop({ chatId }: { chatId: string }) {
         {status && phase === "live" && (
           <Facts viewers={status.viewers} geometry={status.geometry} />
         )}
+        <button
+          type="button"
+          class="button small ghost"
+          data-testid="share"
+          onClick={() => (shareShown.value = true)}
+        >
+          Share
+        </button>
         <HideButton />
       </header>
+      {shareShown.value && (
+        <ShareDialog chatId={chatId} onClose={() => (shareShown.value = false)} />
+      )}
       <div class="screen" ref={screen}>
-        <div class="screen-canvas" data-testid="desktop-canvas" data-phase={phase} ref={target} />
+        <div
+          class="screen-canvas"
+          data-testid="desktop-canvas"
+          data-phase={phase}
+          data-holder={view.value?.holder.value ?? "agent"}
+          ref={target}
+        />
         {known !== "live" && (
           <p class="screen-note">
             <Icon name="desktop" />
@@ -101,6 +128,9 @@ function LiveDesktop({ chatId }: { chatId: string }) {
           </p>
         )}
       </div>
+      {view.value && phase === "live" && (
+        <ControlBar view={view.value} name={status?.control ?? null} />
+      )}
     </>
   );
 }

@@ -6,7 +6,9 @@ import { ApiError } from "../api";
 import { loadDraft, saveDraft } from "../drafts";
 import { lengthProblem } from "../limits";
 import { rejoin, withoutSent } from "../outgoing";
+import { takenBack } from "../state";
 import { isWide } from "../viewport";
+import type { BusyBehavior } from "../wire";
 import { Icon } from "./icons";
 
 export interface MessageInputProps {
@@ -15,7 +17,7 @@ export interface MessageInputProps {
   placeholder: string;
   sendLabel: string;
   /** Called with the trimmed text; the text is kept when it throws. */
-  onSend(text: string, urgent: boolean): Promise<void>;
+  onSend(text: string, how: BusyBehavior): Promise<void>;
   /** True once a message whose sending failed turns out to have been received. */
   arrivedLate?: boolean;
   children?: ComponentChildren;
@@ -24,7 +26,7 @@ export interface MessageInputProps {
 interface Failure {
   reason: string;
   text: string;
-  urgent: boolean;
+  how: BusyBehavior;
 }
 
 export function MessageInput(props: MessageInputProps) {
@@ -35,6 +37,14 @@ export function MessageInput(props: MessageInputProps) {
   useLayoutEffect(() => fitHeight(field.current), [text]);
   useEffect(() => refitWithWidth(field.current), []);
   const problem = lengthProblem(text.trim());
+
+  useEffect(() => {
+    const back = takenBack.value;
+    if (back === null || back.chatId !== props.draftKey) return;
+    takenBack.value = null;
+    change(rejoin(back.text, typed.current));
+    field.current?.focus();
+  }, [takenBack.value]);
 
   useEffect(() => {
     if (!props.arrivedLate || !failure) return;
@@ -48,7 +58,7 @@ export function MessageInput(props: MessageInputProps) {
     if (isWide.peek() && document.activeElement === document.body) field.current?.focus();
   }, []);
 
-  const send = async (urgent: boolean) => {
+  const send = async (how: BusyBehavior) => {
     const trimmed = text.trim();
     if (trimmed === "" || sending || problem !== null) return;
     setSending(true);
@@ -56,13 +66,13 @@ export function MessageInput(props: MessageInputProps) {
     hold(trimmed);
     change("");
     try {
-      await props.onSend(trimmed, urgent);
+      await props.onSend(trimmed, how);
       hold(null);
     } catch (error) {
       hold(null);
       change(rejoin(trimmed, typed.current));
       const reason = error instanceof ApiError ? error.message : String(error);
-      setFailure({ reason, text: trimmed, urgent });
+      setFailure({ reason, text: trimmed, how });
     } finally {
       setSending(false);
       field.current?.focus();
@@ -70,16 +80,18 @@ export function MessageInput(props: MessageInputProps) {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     // An input method's Enter accepts its suggestion; it does not send.
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.isComposing) return;
+    const urgent = event.ctrlKey || event.metaKey;
+    if (event.shiftKey && !urgent) return;
     event.preventDefault();
-    void send(event.ctrlKey || event.metaKey);
+    void send(!urgent ? "queue" : event.shiftKey ? "steer" : "interrupt");
   };
   return (
     <form
       class="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        void send(false);
+        void send("queue");
       }}
     >
       {problem && (
@@ -95,7 +107,7 @@ export function MessageInput(props: MessageInputProps) {
             class="button small"
             data-testid="send-again"
             disabled={text.trim() === ""}
-            onClick={() => void send(failure.urgent)}
+            onClick={() => void send(failure.how)}
           >
             Try again
           </button>

@@ -3,10 +3,12 @@
 import { useState } from "preact/hooks";
 import { chosenModelId, createChat, me } from "../state";
 import { Sending } from "./ConversationView";
+import { EffortPicker } from "./EffortPicker";
 import { InlineCode } from "./InlineCode";
 import { Icon } from "./icons";
 import type { IconName } from "./icons";
 import { MessageInput } from "./MessageInput";
+import { PlanSwitch } from "./PlanCards";
 
 const EXAMPLES: { icon: IconName; text: string }[] = [
   { icon: "terminal", text: "open a terminal and run `uname -a`, then tell me what it says" },
@@ -32,7 +34,7 @@ export function StartScreen() {
     <>
       <div class="scroller">
         <div class="start">
-          <img src="/assets/icon.svg" alt="" width="44" height="44" />
+          <img src="assets/icon.svg" alt="" width="44" height="44" />
           <h2>What shall the computer do?</h2>
           <p class="lead">
             The assistant sees this workspace’s desktop and uses its mouse, keyboard and shell. You
@@ -70,6 +72,8 @@ export function StartScreen() {
         onSend={begin}
       >
         <ModelPicker />
+        <EffortPicker />
+        <PlanSwitch />
       </MessageInput>
     </>
   );

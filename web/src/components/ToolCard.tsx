@@ -1,12 +1,16 @@
 /** One tool call: what it does, how it went, and on demand everything about it. */
 
 import { useMemo } from "preact/hooks";
-import { childChatId, pretty, readResult } from "../results";
+import { fileUrl } from "../api";
+import { questionIdOf, readPlan, readQuestions } from "../plans";
+import { attachmentOf, childChatId, filmOf, pretty, readResult } from "../results";
 import { callArguments, computerActions, describeCall } from "../sentences";
 import type { ToolBlock, ToolState } from "../turns";
 import { ChildChat } from "./ChildChat";
+import { FileView } from "./FileView";
 import { Icon } from "./icons";
 import type { IconName } from "./icons";
+import { PlanCard, QuestionCard } from "./PlanCards";
 import { Screenshot } from "./Screenshot";
 
 const STATE_WORDS: Record<ToolState, string> = {
@@ -21,6 +25,10 @@ export function ToolCard({ block, isCurrent }: { block: ToolBlock; isCurrent: bo
   const sentence = useMemo(() => describeCall(call), [call]);
   const readable = useMemo(() => (result ? readResult(result) : null), [result]);
   const childId = childChatId(call, result);
+  const plan = readPlan(result);
+  const questions = readQuestions(result);
+  const attachment = attachmentOf(result);
+  const { film, thumbnail } = filmOf(result);
   const errorText = call.invalid ?? (state === "error" ? readable?.text : null);
   return (
     <section class="tool" data-testid="tool-card" data-tool={call.tool_name} data-state={state}>
@@ -34,11 +42,38 @@ export function ToolCard({ block, isCurrent }: { block: ToolBlock; isCurrent: bo
         </summary>
         <ToolDetails block={block} />
       </details>
+      {block.progress && (
+        <pre class="tool-progress" data-testid="tool-progress">
+          {lastLines(block.progress)}
+        </pre>
+      )}
       {errorText && <p class="tool-error">{errorText}</p>}
       {readable?.imageFileId && <Screenshot fileId={readable.imageFileId} label={sentence} />}
+      {thumbnail && <Screenshot fileId={thumbnail} label={`The end of: ${sentence}`} />}
+      {film && (
+        <a class="file" href={fileUrl(film)} target="_blank" rel="noopener">
+          Watch the recording
+        </a>
+      )}
+      {attachment && <FileView file={attachment} />}
+      {plan && <PlanCard plan={plan} isCurrent={isCurrent} />}
+      {questions && (
+        <QuestionCard
+          questions={questions}
+          questionId={questionIdOf(result)}
+          isCurrent={isCurrent}
+        />
+      )}
       {childId && <ChildChat chatId={childId} showSteps={isCurrent} />}
     </section>
   );
+}
+
+/** The end of what a call has printed: enough to see that it goes on, and how. */
+const PROGRESS_LINES = 6;
+
+function lastLines(text: string): string {
+  return text.trimEnd().split("\n").slice(-PROGRESS_LINES).join("\n");
 }
 
 function ToolDetails({ block: { call, result } }: { block: ToolBlock }) {

@@ -1,11 +1,12 @@
 /** One turn: what a person said, or what the assistant said and did. */
 
-import { fileUrl } from "../api";
-import { fullTime } from "../time";
+import { useState } from "preact/hooks";
+import { duration, fullTime } from "../time";
 import type { Block, Turn } from "../turns";
-import type { FilePart } from "../wire";
+import { EditMessage } from "./EditMessage";
+import { FileView } from "./FileView";
+import { Icon } from "./icons";
 import { Markdown } from "./Markdown";
-import { Screenshot } from "./Screenshot";
 import { ToolCard } from "./ToolCard";
 
 export function TurnView({ turn, isLast }: { turn: Turn; isLast: boolean }) {
@@ -21,6 +22,13 @@ export function TurnView({ turn, isLast }: { turn: Turn; isLast: boolean }) {
 }
 
 function UserTurn({ turn }: { turn: Turn }) {
+  const [editing, setEditing] = useState(false);
+  const { messageId } = turn;
+  const text = turn.blocks.map((block) => (block.kind === "text" ? block.text : "")).join("\n");
+  if (editing && messageId !== null)
+    return <EditMessage messageId={messageId} text={text} onEnd={() => setEditing(false)} />;
+  // A file that goes with a message would be lost with it.
+  const canEdit = messageId !== null && turn.blocks.every((block) => block.kind === "text");
   return (
     <article
       class="bubble"
@@ -32,8 +40,30 @@ function UserTurn({ turn }: { turn: Turn }) {
         if (block.kind === "text") return <div key={block.key}>{block.text}</div>;
         return <BlockView key={block.key} block={block} isCurrent={false} />;
       })}
+      {canEdit && (
+        <button
+          type="button"
+          class="edit-message"
+          aria-label="Edit message"
+          title="Edit: what follows is asked anew"
+          onClick={() => setEditing(true)}
+          onKeyDown={(event) => {
+            // Its character would be typed into the field that takes the button's place.
+            if (event.key !== "Enter") return;
+            event.preventDefault();
+            setEditing(true);
+          }}
+        >
+          <Icon name="edit" />
+        </button>
+      )}
     </article>
   );
+}
+
+function thought(block: Extract<Block, { kind: "reasoning" }>): string {
+  if (block.streaming) return "Thinking…";
+  return block.seconds === null ? "Thought" : `Thought for ${duration(block.seconds)}`;
 }
 
 function BlockView({ block, isCurrent }: { block: Block; isCurrent: boolean }) {
@@ -51,25 +81,24 @@ function BlockView({ block, isCurrent }: { block: Block; isCurrent: boolean }) {
     case "reasoning":
       return (
         <details class="reasoning" open={block.streaming}>
-          <summary>{block.streaming ? "Thinking…" : "Thought"}</summary>
+          <summary>{thought(block)}</summary>
           <Markdown text={block.text} />
         </details>
       );
     case "file":
       return <FileView file={block.file} />;
+    case "sources":
+      return (
+        <p class="sources" data-testid="sources">
+          Sources:{" "}
+          {block.sources.map(({ url, title }) => (
+            <a key={url} href={url} target="_blank" rel="noopener noreferrer">
+              {title || new URL(url).hostname}
+            </a>
+          ))}
+        </p>
+      );
     case "tool":
       return <ToolCard block={block} isCurrent={isCurrent} />;
   }
-}
-
-function FileView({ file }: { file: FilePart }) {
-  const name = file.name ?? "file";
-  if (!file.file_id) return <span class="file">{name}</span>;
-  if (file.media_type.startsWith("image/"))
-    return <Screenshot fileId={file.file_id} label={name} />;
-  return (
-    <a class="file" href={fileUrl(file.file_id)} download={name}>
-      {name}
-    </a>
-  );
 }
