@@ -17,8 +17,10 @@ def main() -> int:
             problems.append(f"{lock}: holds a download address")
         if "--hash=sha256:" not in text:
             problems.append(f"{lock}: holds no hashes")
-    if '"resolved"' in Path("web/package-lock.json").read_text():
-        problems.append("web/package-lock.json: holds download addresses")
+    npm_locks = [Path("web/package-lock.json"), Path("tests/peers/package-lock.json")]
+    problems += [
+        f"{lock}: holds download addresses" for lock in npm_locks if '"resolved"' in lock.read_text()
+    ]
     version = tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"]
     if f"## [{version}]" not in Path("CHANGELOG.md").read_text():
         problems.append(f"CHANGELOG.md: has no section for version {version}")

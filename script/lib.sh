@@ -6,13 +6,15 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 VENV=$ROOT/.venv
 PY=$VENV/bin/python
+# Some images set it. Every start of a daemon or a test would then compile a thousand modules again.
+unset PYTHONDONTWRITEBYTECODE
 
 # What a desktop needs, and what the tests need besides.
 RUN_PACKAGES=(tigervnc-standalone-server openbox xterm xauth xfonts-base x11-xkb-utils xkb-data fonts-dejavu-core python3-venv ca-certificates)
 # libatomic1: playwright brings a Node that wants it.
 # The rest: programs that tests type into, and VNC servers to drive besides our own.
-DEV_PACKAGES=(git procps libatomic1 x11-xserver-utils xvfb x11vnc qemu-system-x86
-  python3-tk python3-gi gir1.2-gtk-3.0 gir1.2-gtk-4.0 python3-pyqt6)
+DEV_PACKAGES=(git procps systemd postgresql libatomic1 x11-xserver-utils xvfb x11vnc qemu-system-x86
+  tigervnc-viewer python3-tk python3-gi gir1.2-gtk-3.0 gir1.2-gtk-4.0 python3-pyqt6)
 # Peers that benchmarks compare with.
 BENCH_PACKAGES=(scrot imagemagick ffmpeg xdotool x11-apps)
 
@@ -93,7 +95,32 @@ Install Node 18 or newer, then run this again."
   fi
 }
 
-run_npm() { (cd "$ROOT/web" && PATH="$NODE_DIR:$PATH" "${NPM[@]}" --no-audit --no-fund --loglevel=error "$@"); }
+# Python environments of others' programs: MCP servers and clients with an older SDK, fastmcp, a VNC relay.
+PEERS=$ROOT/.venv-peers
+
+# One of them, where it is not there as locked.
+install_peer() {
+  local lock
+  lock=$(fingerprint "requirements/peers-$1.txt")
+  [ "$(cat "$PEERS/$1/.installed" 2>/dev/null || true)" = "$lock" ] && return
+  say "installing peers ($1)"
+  "$VENV/bin/uv" venv -q --clear --python "$PY" "$PEERS/$1"
+  "$VENV/bin/uv" pip install -q --python "$PEERS/$1/bin/python" --require-hashes -r "requirements/peers-$1.txt" \
+    || die "the peers could not be installed: is there a network?"
+  echo "$lock" >"$PEERS/$1/.installed"
+}
+
+# A program of the distribution beside the peers, unpacked and not installed: it starts no service.
+unpack_peer() {
+  [ -n "${SKIP_SYSTEM_PACKAGES:-}" ] || [ -d "$PEERS/$1/usr" ] && return
+  say "fetching $1 for the tests"
+  mkdir -p "$PEERS/$1"
+  (cd "$PEERS/$1" && apt-get download -qq "$1" >/dev/null 2>&1 && dpkg -x "$1"_*.deb . && rm -f "$1"_*.deb) \
+    || die "apt-get could not fetch $1: is there a network?"
+}
+
+run_npm_in() { (cd "$ROOT/$1" && PATH="$NODE_DIR:$PATH" "${NPM[@]}" --no-audit --no-fund --loglevel=error "${@:2}"); }
+run_npm() { run_npm_in web "$@"; }
 
 # Hash of files, to tell whether work is up to date.
 fingerprint() { cat -- "$@" | sha256sum | cut -c1-16; }

@@ -1,4 +1,4 @@
-"""Write the table of chat states into ARCHITECTURE.md from the matrix; ``--check`` only compares."""
+"""Write table and diagram of chat states into ARCHITECTURE.md from the matrix; ``--check`` only compares."""
 
 import re
 import sys
@@ -7,7 +7,11 @@ from pathlib import Path
 from chatd.state import MATRIX, ChatState
 
 DOCUMENT = Path(__file__).parent.parent / "ARCHITECTURE.md"
-BLOCK = re.compile(r"(<!-- matrix -->\n).*?(\n<!-- /matrix -->)", re.DOTALL)
+# What the letters of states mean; digits tell whether messages wait, which the diagram leaves out.
+WORDS = {
+    "N": "[*]", "W": "idle", "E": "error", "R": "running", "I": "interrupting", "A": "requires_action",
+    "X": "archived", "i": "invalid",
+}  # fmt: skip
 
 
 def render() -> str:
@@ -23,13 +27,34 @@ def render() -> str:
     return "\n".join(lines)
 
 
+def render_diagram() -> str:
+    """The matrix as a Mermaid diagram of the states without the queue: an edge for each way."""
+    edges: dict[tuple[str, str], list[str]] = {}
+    for transition, moves in MATRIX.items():
+        for before, afters in moves.items():
+            for after in afters:
+                ends = WORDS[before.value[0]], WORDS[after.value[0]]
+                names = edges.setdefault(ends, [])
+                if ends[0] != ends[1] and transition.value not in names:
+                    names.append(transition.value)
+    lines = [
+        f"    {before} --> {after}: {', '.join(names)}" for (before, after), names in edges.items() if names
+    ]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```"])
+
+
 def main(arguments: list[str]) -> int:
     """Rewrite the block, or say that it is out of date."""
     text = DOCUMENT.read_text()
-    fresh, count = BLOCK.subn(lambda match: match[1] + render() + match[2], text)
-    if count != 1:
-        sys.stderr.write(f"{DOCUMENT.name} has no block for the matrix\n")
-        return 1
+    fresh = text
+    for name, made in (("matrix", render()), ("diagram", render_diagram())):
+        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        match block.split(fresh):
+            case [before, begin, end, after]:
+                fresh = f"{before}{begin}{made}\n{end}{after}"
+            case _:
+                sys.stderr.write(f"{DOCUMENT.name} has no block for the {name}\n")
+                return 1
     if "--check" in arguments:
         return 0 if fresh == text else 1
     DOCUMENT.write_text(fresh)

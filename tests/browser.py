@@ -1,10 +1,15 @@
-"""Where Chromium is. As a program: exit code 0 if there is one, its path on stdout."""
+"""A Chromium for tests. As a program: exit code 0 if there is one, its path on stdout."""
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
+# Milliseconds that a page may take to show something: many times what it takes on a quiet machine.
+LIMIT_MS = 30_000
+WIDE = {"width": 1280, "height": 800}
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Chromium as root has no sandbox; the rest keeps it from calling home.
 ARGUMENTS = (
@@ -27,6 +32,18 @@ def find_browser() -> str | None:
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
         return path if shutil.which(path) else None
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """A Chromium of its own; what is expected of its pages may take `LIMIT_MS`."""
+    expect.set_options(timeout=LIMIT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 if __name__ == "__main__":

@@ -1,38 +1,28 @@
-"""A realistic desktop for benchmarks: a photo behind terminals full of coloured text."""
+"""A desktop for benchmarks, with the screen of ``tests.bench.screen`` on it."""
 
 import asyncio
-import itertools
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-import numpy as np
 import pytest
-from Xlib import X
 
 from computer.display.x11 import X11Display, connect
 from computer.display.x11.connection import disconnect
 from computer.driver import ComputerDriver
+from computer.geometry import Point
 from computer.session import DesktopSession, SessionSettings
 from computer.wire import ComputerCall, ComputerResult
+from tests.bench.screen import cover, page, paint, photo, terminals, touch
 
 R = TypeVar("R")
 
 SIZES = ((1280, 800), (1920, 1080), (3840, 2160))
-# Standard deviation of the photo's grain, in levels of 256: PNGs of about a megabyte at 1280x800.
-GRAIN = 2.5
-# Rows of the background sent in one request.
-BAND = 16
-TEXT = (
-    "for i in $(seq 1 60); do for c in 31 32 33 34 35 36; do "
-    "printf '\\033[%dmdrwxr-xr-x %4d root staff %6d file-%d.txt\\033[0m  ' "
-    "$c $i $((i*c*7919%99991)) $((i*c)); "
-    "done; echo; done; exec cat > "
-)
 
 
 class Desk:
@@ -60,8 +50,8 @@ class Desk:
         self.display = X11Display(desktop.display, desktop.cookie)
         self.painter = connect(desktop.display, desktop.cookie)
         self.out = directory / "typed"
-        self._colours = itertools.count(1)
-        self._paint_photo()
+        paint(self.painter, self.size)
+        self.perform({"action": "wait_settled", "quiet_ms": 500, "timeout_ms": 10_000}, screenshot=False)
         self._open_terminals()
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
@@ -78,14 +68,24 @@ class Desk:
         """Make a call."""
         return ComputerCall.model_validate({"actions": actions, **fields})
 
-    def touch_pixel(self) -> None:
-        """Change one pixel of the screen, so that the next picture is a new one."""
-        context = self.painter.screen().root.create_gc(
-            foreground=next(self._colours) * 7, subwindow_mode=X.IncludeInferiors
-        )
-        self.painter.screen().root.fill_rectangle(context, self.size[0] - 2, 1, 1, 1)
-        context.free()
-        self.painter.sync()
+    def touch_all(self) -> None:
+        """Change a pixel of every row, so that nothing of the last picture can be used again."""
+        touch(self.painter, self.size[0] - 2, 0, 1, self.size[1])
+
+    def touch_line(self) -> None:
+        """Change as much as a line of text that is typed."""
+        touch(self.painter, self.size[0] - 220, self.size[1] - 40, 200, 13)
+
+    @contextmanager
+    def covered(self, kind: Literal["photo", "page"]) -> Iterator[None]:
+        """Show a photo or a page over the whole screen, for the time of a block."""
+        window = cover(self.painter, (photo if kind == "photo" else page)(*self.size))
+        self.display.move_pointer(Point(x=5, y=5))
+        try:
+            yield
+        finally:
+            window.destroy()
+            self.painter.sync()
 
     def spawn(self, *argv: str) -> bytes:
         """Run a peer's command on this desktop; returns its output."""
@@ -99,30 +99,8 @@ class Desk:
         self.run(self.session.stop())
         self.runner.close()
 
-    def _paint_photo(self) -> None:
-        width, height = self.size
-        y, x = np.mgrid[0:height, 0:width]
-        noise = np.random.default_rng(7).normal(0, GRAIN, (height, width))
-        channels = [110 + 60 * np.sin(x / (190 + 40 * n)) + 50 * np.cos(y / (130 - 20 * n)) for n in range(3)]
-        picture = np.zeros((height, width, 4), np.uint8)
-        for number, channel in enumerate(channels):
-            picture[..., number] = np.clip(channel + noise, 0, 255)
-        root = self.painter.screen().root
-        pixmap = root.create_pixmap(width, height, self.painter.screen().root_depth)
-        context = pixmap.create_gc()
-        for top in range(0, height, BAND):
-            rows = picture[top : top + BAND]
-            pixmap.put_image(context, 0, top, width, len(rows), X.ZPixmap, 24, 0, rows.tobytes())
-        root.change_attributes(background_pixmap=pixmap)
-        root.clear_area(0, 0, 0, 0)
-        self.painter.sync()
-
     def _open_terminals(self) -> None:
-        columns, rows = self.size[0] // 16, self.size[1] // 36
-        for number in range(2):
-            place = f"{columns}x{rows}+{number * self.size[0] // 3}+{number * self.size[1] // 3}"
-            target = self.out if number else "/dev/null"
-            argv = ["xterm", "-u8", "-geometry", place, "-e", "sh", "-c", f"{TEXT}{target}"]
+        for argv in terminals(self.size, str(self.out)):
             self.run(self.session.open(argv))
             self.perform({"action": "wait_settled", "quiet_ms": 500, "timeout_ms": 10_000}, screenshot=False)
 

@@ -19,7 +19,7 @@ pytestmark = [
 def test_scaled_ours(benchmark: BenchmarkFixture, desk: Desk) -> None:
     """A new picture each time."""
     shot = benchmark.pedantic(
-        lambda: desk.run(desk.driver.screenshot(SCALED)), setup=desk.touch_pixel, rounds=20, warmup_rounds=2
+        lambda: desk.run(desk.driver.screenshot(SCALED)), setup=desk.touch_all, rounds=20, warmup_rounds=2
     )
     assert shot.model_size == SCALED
 

@@ -2,13 +2,14 @@
 
 import base64
 import io
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from PIL import Image
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from computer import pixels
+from computer import pixels, png
 from tests.bench.desk import Desk, need
 from tests.bench.peers import ffmpeg, read_file
 
@@ -21,22 +22,56 @@ def whole(benchmark: BenchmarkFixture, desk: Desk) -> None:
 
 @pytest.mark.usefixtures("whole")
 def test_screenshot_ours(benchmark: BenchmarkFixture, desk: Desk) -> None:
-    """A new picture each time; its size beside Pillow's, its pixels exact."""
+    """Another picture from top to bottom each time; its size beside Pillow's, its pixels exact."""
     shot = benchmark.pedantic(
-        lambda: desk.run(desk.driver.screenshot()), setup=desk.touch_pixel, rounds=30, warmup_rounds=2
+        lambda: desk.run(desk.driver.screenshot()), setup=desk.touch_all, rounds=30, warmup_rounds=2
     )
-    png = base64.b64decode(shot.data)
+    data = base64.b64decode(shot.data)
     rgb = pixels.to_rgb(desk.display.capture())
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(png)).convert("RGB")), rgb)
-    benchmark.extra_info["kB"] = len(png) // 1_000
-    benchmark.extra_info["size/Pillow-level-1"] = round(len(png) / len(pixels.encode_png_pillow(rgb)), 3)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(data)).convert("RGB")), rgb)
+    benchmark.extra_info["kB"] = len(data) // 1_000
+    benchmark.extra_info["size/Pillow-level-1"] = round(len(data) / len(png.encode_png_pillow(rgb)), 3)
+
+
+@pytest.mark.usefixtures("whole")
+def test_screenshot_after_a_line_was_typed(benchmark: BenchmarkFixture, desk: Desk) -> None:
+    """A picture of which most is as before: that part is not compressed again."""
+    benchmark.pedantic(
+        lambda: desk.run(desk.driver.screenshot()), setup=desk.touch_line, rounds=30, warmup_rounds=2
+    )
+
+
+@pytest.fixture(params=["page", "photo"])
+def covered(request: pytest.FixtureRequest, benchmark: BenchmarkFixture, desk: Desk) -> Iterator[None]:
+    """Group of pictures of a screen that is one thing only."""
+    benchmark.group = f"screenshot of a {request.param} over the whole screen, {desk.size[0]}x{desk.size[1]}"
+    with desk.covered(request.param):
+        yield
+
+
+@pytest.mark.parametrize("desk", [(1280, 800)], indirect=True, ids=["1280x800"])
+@pytest.mark.usefixtures("covered")
+class TestCovered:
+    """The two ends of what an encoder meets."""
+
+    def test_covered_ours(self, benchmark: BenchmarkFixture, desk: Desk) -> None:
+        """See ``test_screenshot_ours``."""
+        test_screenshot_ours(benchmark, desk)
+
+    def test_covered_scrot_and_read(self, benchmark: BenchmarkFixture, desk: Desk) -> None:
+        """See ``test_scrot_and_read``."""
+        test_scrot_and_read(benchmark, desk)
+
+    def test_covered_ffmpeg(self, benchmark: BenchmarkFixture, desk: Desk) -> None:
+        """See ``test_ffmpeg_x11grab``."""
+        test_ffmpeg_x11grab(benchmark, desk)
 
 
 @pytest.mark.usefixtures("whole")
 def test_encoder_alone(benchmark: BenchmarkFixture, desk: Desk) -> None:
     """The encoder's own limit."""
     rgb = pixels.to_rgb(desk.display.capture())
-    benchmark.pedantic(lambda: pixels.encode_png(rgb), rounds=20, warmup_rounds=1)
+    benchmark.pedantic(lambda: png.encode_png(rgb), rounds=20, warmup_rounds=1)
 
 
 @pytest.mark.usefixtures("whole")

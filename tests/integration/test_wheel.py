@@ -34,4 +34,5 @@ def test_wheel_holds_the_page_the_types_and_the_migrations(tmp_path: Path) -> No
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert {"chatd/store/migrations/env.py", "chatd/store/migrations/versions/0001_first_schema.py"} <= names
     assert "chatd/rehearsal/glyphs_6x13.json" in names
+    assert {f"agentd/systemd/system/{unit}" for unit in ("agentd.service", "chatd.service")} <= names
     assert not [name for name in names if name.startswith(("tests/", "web/", "script/"))]

@@ -9,7 +9,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("script", ["render_matrix.py"])
+SCRIPTS = ["render_api.py", "render_matrix.py", "render_reload.py", "render_tools.py"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_generated_parts_of_documents_are_up_to_date(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Running the generator would change nothing."""
     monkeypatch.setattr(sys, "argv", [script, "--check"])

@@ -9,11 +9,13 @@ import pytest
 import agentd.errors
 import chatd.errors
 import computer.errors
+import mcp_bridge.errors
 
 TREES = [
     (agentd.errors, agentd.errors.AgentError),
     (computer.errors, computer.errors.ComputerError),
     (chatd.errors, chatd.errors.ChatdError),
+    (mcp_bridge.errors, mcp_bridge.errors.BridgeError),
 ]
 
 
