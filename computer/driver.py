@@ -222,6 +222,8 @@ class ComputerDriver:
             with suppress(ComputerError):
                 await self._in_thread(self._display.close)
         self._executor.shutdown(wait=False, cancel_futures=True)
+        # The last picture is megabytes; whoever still knows this driver needs none of it.
+        self._pictures = None
 
     def _get_display(self) -> Display:
         if self._display is None or self._is_closed:

@@ -8,7 +8,8 @@ picture; the other, made for the time of a call, says what.
 
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from Xlib.ext import damage
@@ -18,7 +19,10 @@ from computer.geometry import Rect, Size, add_box
 from computer.pixels import Framebuffer
 from computer.wire import MAX_CHANGED_BOXES
 
-__all__ = ["DamageWatch", "PollWatch"]
+__all__ = ["DamageWatch", "HasDrawn", "PollWatch"]
+
+# Whether anything is drawn in an area within so many seconds.
+HasDrawn = Callable[[Rect, float], bool]
 
 # Events taken in one go: a client that draws without end must not keep us here.
 MAX_EVENTS = 512
@@ -86,6 +90,32 @@ class DamageWatch:
         boxes, self._boxes = tuple(self._boxes), []
         self._unread.clear()
         return boxes
+
+    @contextmanager
+    def following(self) -> Iterator[HasDrawn]:
+        """Notice what is drawn from here on; whoever waits for changes still gets all of them."""
+        is_own = self._fine is None
+        if is_own:
+            self.mark()
+        self._connection.sync()
+        self._read()
+        first = len(self._unread)
+
+        def has_drawn(area: Rect, limit_s: float) -> bool:
+            deadline = time.monotonic() + limit_s
+            while True:
+                self._read()
+                if any(box.is_near(area) for box in self._unread[first:]):
+                    return True
+                if (left := deadline - time.monotonic()) <= 0:
+                    return False
+                select.select([self._connection.fileno()], [], [], left)
+
+        try:
+            yield has_drawn
+        finally:
+            if is_own:
+                self.take_boxes()
 
     def begin_picture(self) -> None:
         """Count from here whether a picture, taken after this, is still true."""
@@ -161,6 +191,11 @@ class PollWatch:
             self._take()
         boxes, self._boxes, self._last = tuple(self._boxes), [], None
         return boxes
+
+    @contextmanager
+    def following(self) -> Iterator[HasDrawn]:
+        """Nobody tells; pictures would cost more than they say."""
+        yield lambda _area, _limit_s: False
 
     def begin_picture(self) -> None:
         """Nothing to prepare."""

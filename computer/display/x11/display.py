@@ -308,9 +308,9 @@ class X11Display:
                 self._check_extensions()
                 self._root = self._connection.screen().root
                 self._keyboard = Keyboard(self._connection)
-                self._typist = Typist(self._connection, self._keyboard, self._get_clipboard)
                 self._release_leftovers()
                 self._screen = Screen(self._connection, self._name, self._cookie, use_shm=self._use_shm)
+                self._typist = Typist(self._connection, self._keyboard, self._screen, self._get_clipboard)
         except BaseException:
             disconnect(self._connection)
             raise

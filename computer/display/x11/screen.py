@@ -6,6 +6,7 @@ and damage. Belongs to the thread of its display.
 """
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from Xlib import error as xerror
 
 from computer.display.shm import ShmCapture, ShmUnavailable
 from computer.display.x11.connection import XConnection, translate_errors
-from computer.display.x11.damage import DamageWatch, PollWatch
+from computer.display.x11.damage import DamageWatch, HasDrawn, PollWatch
 from computer.display.x11.questions import CursorImage, ask_cursor, ask_pointer, ask_size, await_answers
 from computer.errors import CaptureTimeout, DisplayLost
 from computer.geometry import Point, Rect, Size
@@ -124,6 +125,10 @@ class Screen:
     def take_boxes(self) -> tuple[Rect, ...]:
         """Boxes that changed since the first ``mark``."""
         return self._watch.take_boxes()
+
+    def following(self) -> AbstractContextManager[HasDrawn]:
+        """Notice what is drawn from here on; see ``DamageWatch.following``."""
+        return self._watch.following()
 
     def close(self) -> None:
         """Close what this opened."""

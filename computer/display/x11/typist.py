@@ -16,7 +16,9 @@ from computer.display.keymap import MAX_BURST_KEYS, Piece, TypingPlan, cut_burst
 from computer.display.x11.clipboard import UNREADABLE, Clipboard
 from computer.display.x11.connection import XConnection
 from computer.display.x11.keyboard import Keyboard
+from computer.display.x11.screen import Screen
 from computer.errors import InvalidAction
+from computer.geometry import Rect
 
 __all__ = ["Typist"]
 
@@ -28,10 +30,17 @@ QUIET_S = 0.04
 # Turns of its event loop that an application is given between a paste and a key: GTK 4 inserts
 # some turns after it has read.
 TURNS = 3
+# Seconds in which it must have drawn something then: GTK 4 reads in another thread, which a busy
+# machine may forget for longer than any number of turns. One that shows nothing costs this once.
+DRAWN_LIMIT_S = 0.5
+# Times that it may draw before it is pasted into, each within the quiet time after the last.
+QUIET_TRIES = 5
 NOT_PASTED = "the focused window did not take a paste; the text was typed by keys instead"
 # Parts of the class names of windows whose Shift+Insert pastes the primary selection.
 TERMINALS = ("term", "rxvt", "alacritty", "kitty", "konsole", "tilix", "sakura", "ghostty", "foot", "emacs")
 MAX_ANCESTORS = 20
+# Pixels of a window that takes keys for others and shows nothing itself.
+MAX_PROXY_AREA = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +49,7 @@ class _Target:
 
     client: int
     reads_primary: bool
+    area: Rect
 
 
 class Typist:
@@ -49,14 +59,20 @@ class Typist:
     Args:
         connection: that of the keyboard.
         keyboard: presses the keys.
+        screen: tells what is drawn.
         get_clipboard: makes the clipboard, or returns the one that there is.
     """
 
     def __init__(
-        self, connection: XConnection, keyboard: Keyboard, get_clipboard: Callable[[], Clipboard]
+        self,
+        connection: XConnection,
+        keyboard: Keyboard,
+        screen: Screen,
+        get_clipboard: Callable[[], Clipboard],
     ) -> None:
         self._connection = connection
         self._keyboard = keyboard
+        self._screen = screen
         self._get_clipboard = get_clipboard
 
     def type(self, text: str) -> Generator[int, None, Typed]:
@@ -129,9 +145,11 @@ class _Paste:
     def __init__(self, typist: Typist) -> None:
         self._connection = typist._connection
         self._keyboard = typist._keyboard
+        self._screen = typist._screen
         self._get_clipboard = typist._get_clipboard
         self._clipboard: Clipboard | None = None
         self._target: _Target | None = None
+        self._is_shown = True
         self.is_possible = True
         self.warning: str | None = None
 
@@ -146,13 +164,23 @@ class _Paste:
         if target is None:
             raise _NotTakenError
         clipboard.offer(text)
-        self._keyboard.tap_paste()
-        clients = frozenset({target.client})
-        for _ in range(TURNS):
-            if not clipboard.wait_taken(clients, quiet_s=QUIET_S, limit_s=TAKE_LIMIT_S):
-                raise _NotTakenError
-            # What follows must not overtake it; and now it may have more to ask.
-            self._keyboard.pace()
+        self._wait_drawn_before(target)
+        with self._screen.following() as has_drawn:
+            self._keyboard.tap_paste()
+            clients = frozenset({target.client})
+            for _ in range(TURNS):
+                if not clipboard.wait_taken(clients, quiet_s=QUIET_S, limit_s=TAKE_LIMIT_S):
+                    raise _NotTakenError
+                # What follows must not overtake it; and now it may have more to ask.
+                self._keyboard.pace()
+            self._is_shown = self._is_shown and has_drawn(target.area, DRAWN_LIMIT_S)
+
+    def _wait_drawn_before(self, target: _Target) -> None:
+        """Let it draw what came earlier, which would be taken for the paste; not for long."""
+        for _ in range(QUIET_TRIES):
+            with self._screen.following() as has_drawn:
+                if not has_drawn(target.area, QUIET_S):
+                    return
 
     def give_up(self) -> None:
         """Paste no more; should the application ask late, it must not get what the person had copied."""
@@ -174,7 +202,16 @@ class _Paste:
         # Owning the primary selection takes it from the application, which then has nothing
         # selected any more; only a terminal needs that if it is the owner itself.
         reads_primary = clipboard.primary_client() != client or self._is_terminal(window)
-        return _Target(client=client, reads_primary=reads_primary)
+        return _Target(client=client, reads_primary=reads_primary, area=self._find_area(window))
+
+    def _find_area(self, window: Any) -> Rect:  # noqa: ANN401
+        """Where *window* is, or the whole screen where it only takes keys for others."""
+        size = window.get_geometry()
+        at = self._connection.screen().root.translate_coords(window, 0, 0)
+        area = Rect(left=at.x, top=at.y, right=at.x + size.width, bottom=at.y + size.height)
+        seen = self._screen.size_seen
+        screen = Rect(left=0, top=0, right=seen.width, bottom=seen.height)
+        return area if area.area > MAX_PROXY_AREA and area.is_near(screen) else screen
 
     def _find_focus(self) -> Any | None:  # noqa: ANN401  Xlib's windows are typed as Any
         focus: Any = self._connection.get_input_focus().focus

@@ -92,15 +92,14 @@ class Counts(NamedTuple):
     threads: int
 
 
-def _count_descriptors() -> int:
-    """All but those of shared pictures: they are a pool that fills as pictures overlap, and is bounded."""
+def _count_descriptors() -> tuple[int, int]:
+    """Those of shared pictures, which are a pool that fills as pictures overlap; and all others."""
     targets: list[str] = []
     for number in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # the one that lists
             targets.append(str(number.readlink()))
-    pool = [target for target in targets if target.startswith("/memfd:framebuffer")]
-    assert len(pool) <= 2 * MAX_SEGMENTS  # the session has a driver as well
-    return len(targets) - len(pool)
+    pool = sum(target.startswith("/memfd:framebuffer") for target in targets)
+    return pool, len(targets) - pool
 
 
 class World:
@@ -114,6 +113,8 @@ class World:
         self.log = log
         self.driver = self._make()
         self.actions = 0
+        # Of tests before this one in the same process: a failed one keeps its pictures to be looked at.
+        self._others = _count_descriptors()[0]
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Do *work* in the loop, from the thread of a state machine."""
@@ -154,7 +155,9 @@ class World:
         await self.driver.screenshot()
         gc.collect()
         clients = len(self.log.connection.res_query_clients().clients)
-        return Counts(clients, _count_descriptors(), threading.active_count())
+        pool, others = _count_descriptors()
+        assert pool - self._others <= 2 * MAX_SEGMENTS  # the session has a driver as well
+        return Counts(clients, others, threading.active_count())
 
     def _make(self) -> ComputerDriver:
         def open_display() -> X11Display:

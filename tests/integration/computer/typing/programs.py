@@ -19,6 +19,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 # What a target needs, by its name: a distribution may lack it.
 NEEDS = {
     "tk": "import tkinter",
+    "late": "import tkinter",
     "gtk3": "import gi; gi.require_version('Gtk', '3.0'); from gi.repository import Gtk",
     "gtk4": "import gi; gi.require_version('Gtk', '4.0'); from gi.repository import Gtk",
     "qt6": "import PyQt6.QtWidgets",

@@ -57,3 +57,13 @@ async def test_long_text_arrives_exactly(program: Program) -> None:
         assert await program.arrived(text) == text
         assert typed.way is Way.PASTE
         await program.clear()
+
+
+@pytest.mark.parametrize("program", ["late"], indirect=True)
+async def test_no_key_overtakes_a_paste(program: Program) -> None:
+    """A program that inserts long after it has read still gets everything in order."""
+    text = IDEOGRAPHS + "\n" + IDEOGRAPHS + "\nthe end"
+    typed = await program.type(text)
+
+    assert await program.arrived(text) == text
+    assert typed.way is Way.PASTE
