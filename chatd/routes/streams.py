@@ -84,12 +84,18 @@ async def _while_allowed(
 @contextlib.asynccontextmanager
 async def _being_read(store: Store, chat_id: UUID) -> AsyncIterator[None]:
     """The owner looks: what is there when they come and when they go counts as read."""
-    await store.change(chat_id, metadata.mark_read)
+    await _mark_read(store, chat_id)
     try:
         yield
     finally:
         with contextlib.suppress(NotFound):
-            await store.change(chat_id, metadata.mark_read)
+            await _mark_read(store, chat_id)
+
+
+async def _mark_read(store: Store, chat_id: UUID) -> None:
+    # Most come back to a chat that they have read: thousands of them are no thousands of writes.
+    if not await store.read(metadata.is_read, chat_id):
+        await store.change(chat_id, metadata.mark_read)
 
 
 async def _batches(events: AsyncIterator[list[StreamEvent]]) -> AsyncGenerator[str, None]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from chatd.errors import BadRequest
 from chatd.store import schema
 
-__all__ = ["mark_read", "replace_title", "set_labels", "set_pin", "set_plan_mode", "set_title"]
+__all__ = ["is_read", "mark_read", "replace_title", "set_labels", "set_pin", "set_plan_mode", "set_title"]
 
 _CHATS = schema.chats
 
@@ -47,9 +47,19 @@ def set_plan_mode(connection: sa.Connection, chat_id: UUID, plan_mode: str | Non
 
 def mark_read(connection: sa.Connection, chat_id: UUID) -> None:
     """The owner has seen everything that is there now."""
+    _set(connection, chat_id, last_read_message_id=_newest(chat_id))
+
+
+def is_read(connection: sa.Connection, chat_id: UUID) -> bool:
+    """Whether ``mark_read`` would change nothing, so that nobody has to wait for the one who may write."""
+    mark = sa.select(_CHATS.c.last_read_message_id == _newest(chat_id)).where(_CHATS.c.id == chat_id)
+    return bool(connection.execute(mark).scalar())
+
+
+def _newest(chat_id: UUID) -> sa.ScalarSelect[int]:
     table = schema.messages
     newest = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0)).where(table.c.chat_id == chat_id)
-    _set(connection, chat_id, last_read_message_id=newest.scalar_subquery())
+    return newest.scalar_subquery()
 
 
 def set_pin(connection: sa.Connection, chat_id: UUID, position: int) -> None:

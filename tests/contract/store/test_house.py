@@ -114,11 +114,13 @@ async def test_a_promotion_is_not_checked(bench: Bench) -> None:
     await bench.store.write(spending.set_limit, bench.user_id, 0)
     await bench.store.transition(chat.id, lambda tx: tx.finish_turn())
     before = await bench.row(chat.id)
+    was_read = await bench.store.read(metadata.is_read, chat.id)
     await bench.store.change(chat.id, metadata.mark_read)
     after = await bench.row(chat.id)
 
     assert await bench.texts(chat.id) == ["user:hello", "user:next"]
     assert {name for name in after if after[name] != before[name]} == {"last_read_message_id"}
+    assert (was_read, await bench.store.read(metadata.is_read, chat.id)) == (False, True)
 
 
 @pytest.mark.parametrize(("labels", "moves"), [({"a": "b"}, True), (None, False)])
