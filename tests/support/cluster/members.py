@@ -78,6 +78,7 @@ class Replica:
         if self._has_fake_clock:
             # The one call that a fake clock breaks: sleeping until a time.
             command = "import threading, time; time.sleep = threading.Event().wait; " + command
+        before = self.process
         with (self.folder / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: ASYNC220 -- as fast as a fork
                 (
@@ -97,6 +98,9 @@ class Replica:
                 env=environment,
             )
         self.starts += 1
+        if before is not None and before.stdout is not None:
+            # It ended by itself.
+            before.stdout.close()
         assert self.process.stdout is not None
         line = await asyncio.to_thread(self.process.stdout.readline)
         if line:
