@@ -13,7 +13,7 @@ unset PYTHONDONTWRITEBYTECODE
 RUN_PACKAGES=(tigervnc-standalone-server openbox xterm xauth xfonts-base x11-xkb-utils xkb-data fonts-dejavu-core python3-venv ca-certificates)
 # libatomic1: playwright brings a Node that wants it.
 # The rest: programs that tests type into, and VNC servers to drive besides our own.
-DEV_PACKAGES=(git procps systemd postgresql libatomic1 x11-xserver-utils xvfb x11vnc qemu-system-x86
+DEV_PACKAGES=(git procps e2fsprogs libfaketime systemd postgresql libatomic1 x11-xserver-utils xvfb x11vnc qemu-system-x86
   tigervnc-viewer python3-tk python3-gi gir1.2-gtk-3.0 gir1.2-gtk-4.0 python3-pyqt6)
 # Peers that benchmarks compare with.
 BENCH_PACKAGES=(scrot imagemagick ffmpeg xdotool x11-apps)

@@ -11,6 +11,7 @@ from typing import Literal
 import structlog
 from aiohttp import web
 
+from chatd.store.probing import prove_writable
 from chatd.store.store import Store
 
 __all__ = ["READINESS", "Readiness", "routes"]
@@ -53,9 +54,10 @@ class Readiness:
 
     async def _look(self) -> dict[str, Word]:
         # A question that was not answered yet is not asked again.
-        for name, ask in (("reading", self._store.read), ("writing", self._store.write)):
-            if name not in self._asking:
-                self._asking[name] = asyncio.ensure_future(ask(_nothing))
+        if "reading" not in self._asking:
+            self._asking["reading"] = asyncio.ensure_future(self._store.read(_nothing))
+        if "writing" not in self._asking:
+            self._asking["writing"] = asyncio.ensure_future(self._store.write(prove_writable))
         await asyncio.wait(self._asking.values(), timeout=SLOW_S)
         words = {name: self._word(name) for name in tuple(self._asking)}
         ended = [task.get_name() for task in self._tasks if task.done()]
@@ -86,7 +88,7 @@ READINESS: web.AppKey[Readiness] = web.AppKey("readiness", Readiness)
 
 
 def _nothing(_: object) -> None:
-    """A transaction that begins and ends: the lock can be taken, the server answers."""
+    """A transaction that begins and ends: the server answers."""
 
 
 @routes.get("/healthz")

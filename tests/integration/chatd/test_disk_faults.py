@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import random
@@ -9,6 +10,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,9 @@ from tests.support.manager import LIMIT_S, starting
 CUTS = int(os.environ.get("CHATD_POWER_CUTS", "8"))
 # A namespace of its own, in which the directory $0 is a small disk; then the command.
 SMALL_DISK = 'mount -t tmpfs -o size=12m,mode=0700 tmpfs "$0" && exec "$@"'
+# The same with a file system from the file $1, which the kernel makes read-only at its first error.
+CAREFUL_DISK = 'mount -o loop,errors=remount-ro "$1" "$0" && shift && exec "$@"'
+IMAGE_BYTES = 32 * 2**20
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +122,89 @@ async def test_a_full_disk_refuses_in_words_and_is_over_when_there_is_room(tmp_p
         (503, TEXTS[sqlite3.SQLITE_FULL], "1")
     }
     assert rows["chats"] == 2 + len(answers) - len(refused)
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _make_disk(image: Path) -> None:
+    if os.getuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("this machine lets nobody mount a file")
+    with image.open("wb") as file:
+        file.truncate(IMAGE_BYTES)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+
+
+def _break(pid: int, mount: Path) -> None:
+    """Have the kernel find an error in the file system that a process has at *mount*."""
+    mounts = (line.split() for line in Path(f"/proc/{pid}/mounts").read_text().splitlines())
+    device = next(Path(fields[0]) for fields in mounts if fields[1] == str(mount))
+    Path(f"/sys/fs/ext4/{device.name}/trigger_fs_error").write_text("test")
+    _until(lambda: _is_read_only(Path(f"/proc/{pid}/root{mount}")))
+
+
+def _is_read_only(place: Path) -> bool:
+    # Newer kernels do not say so in the mount's flags.
+    try:
+        (place / "probe").touch()
+    except OSError as exc:
+        return exc.errno == errno.EROFS
+    return False
+
+
+def _repair(image: Path) -> None:
+    """What an administrator does once nobody uses the disk."""
+    _until(lambda: not subprocess.run(["losetup", "-j", image], capture_output=True, check=True).stdout)
+    found = subprocess.run(["e2fsck", "-fy", image], capture_output=True, check=False)
+    # 1: errors were corrected.
+    assert found.returncode <= 1, found
+
+
+@pytest.mark.slow
+async def test_a_disk_that_turns_read_only_refuses_in_words_and_loses_nothing(tmp_path: Path) -> None:
+    """
+    Issue: read-only. The kernel does that to a file system in which it finds an error.
+
+    Steps: chatd on such a disk; write; the error; write, read, ask for health; repair the disk; start again.
+    """
+    data, image = tmp_path / "data", tmp_path / "image"
+    data.mkdir()
+    _make_disk(image)
+    prefix = (*namespace(), "sh", "-c", CAREFUL_DISK, str(data), str(image))
+    place = str(data / "chatd")
+    async with (
+        starting(tmp_path, "chatd", "serve", "--port", "0", prefix=prefix, CHATD_DATA_DIR=place) as chatd,
+        aiohttp.ClientSession() as http,
+    ):
+        assert chatd.process.stdout is not None
+        client = Client(json.loads(await chatd.process.stdout.readline()), http)
+        written = [(await client.send(f"say {number}"))[1]["id"] for number in range(3)]
+        await asyncio.to_thread(_break, chatd.process.pid, data)
+        refused = [await client.send("say no") for _ in range(3)]
+        read = [await client.read(chat_id) for chat_id in written]
+        async with http.get(f"{client.url}/readyz") as ready:
+            checks = (await ready.json())["checks"]
+        await chatd.stop()
+    await asyncio.to_thread(_repair, image)
+    async with (
+        starting(tmp_path, "chatd", "serve", "--port", "0", prefix=prefix, CHATD_DATA_DIR=place) as chatd,
+        aiohttp.ClientSession() as http,
+    ):
+        assert chatd.process.stdout is not None
+        client = Client(json.loads(await chatd.process.stdout.readline()), http)
+        kept = [await client.read(chat_id) for chat_id in written]
+        status, _, _ = await client.send("say again")
+        await chatd.stop()
+
+    # To a file that is open the kernel's refusal is an error like any other, and its log says more.
+    assert {(code, body["message"]) for code, body, _ in refused} == {(503, TEXTS[sqlite3.SQLITE_IOERR])}
+    assert read == kept == [200, 200, 200]
+    assert (checks["writing"], checks["reading"]) == ("failing", "ok")
+    assert status == 201
 
 
 async def test_a_lock_of_somebody_else_is_waited_for_then_told(
