@@ -30,6 +30,9 @@ class Replica:
 
     Args:
         has_fake_clock: its wall clock can be set wrong (``step_clock``).
+
+    Attributes:
+        code: the directory with the packages that the next start runs.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Replica:
     ) -> None:
         self.name, self.folder, self.database = name, folder, database
         self.settings = settings
+        self.code = ROOT
         self.port = free_port()
         self.peers = CutProxy(self.port)
         self.process: subprocess.Popen[bytes] | None = None
@@ -94,7 +98,7 @@ class Replica:
                 ),
                 stdout=subprocess.PIPE,
                 stderr=log,
-                cwd=ROOT,
+                cwd=self.code,
                 env=environment,
             )
         self.starts += 1
@@ -103,8 +107,7 @@ class Replica:
             before.stdout.close()
         assert self.process.stdout is not None
         line = await asyncio.to_thread(self.process.stdout.readline)
-        if line:
-            self.tokens = json.loads(line)
+        self.tokens = json.loads(line) if line else {}
 
     @property
     def is_up(self) -> bool:
