@@ -39,7 +39,7 @@ from agentd.routes import recordings as recording_routes
 from agentd.routes import trace as trace_routes
 from agentd.routes import viewers as viewer_routes
 from agentd.routes import windows as window_routes
-from agentd.routes.errors import error_middleware
+from agentd.routes.errors import error_middleware, note_begun
 from agentd.routes.streams import StreamPort
 from agentd.settings import SOCKET_NAME, AgentdSettings
 from agentd.startup import Startup
@@ -198,6 +198,7 @@ class Daemon:
         await self.ledger.open()
         await self.recordings.load()
         app = web.Application(middlewares=[error_middleware], client_max_size=MAX_BODY_BYTES)
+        app.on_response_prepare.append(note_begun)
         app[desktop_routes.DESKTOPS] = self.desktops
         app[desktop_routes.HANDS] = self.hands
         app[desktop_routes.CALLS] = self.calls

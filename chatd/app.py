@@ -138,6 +138,7 @@ def make_web_app(services: Services) -> web.Application:
         ],
         client_max_size=MAX_BODY_BYTES,
     )
+    app.on_response_prepare.append(errors.note_begun)
     app[SERVICES] = services
     app[SETTINGS] = services.settings
     app[GUARDS] = Guards(services.settings)

@@ -13,7 +13,7 @@ from computer.errors import Refused as ComputerRefused
 from context_push.errors import ContextError, SourceNotFound
 from context_push.errors import Refused as ContextRefused
 
-__all__ = ["error_middleware", "error_response"]
+__all__ = ["error_middleware", "error_response", "note_begun"]
 
 # Refusals that mean: there is no such thing.
 # Of refusals; the rest are 400.
@@ -22,6 +22,8 @@ STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((ControlHeld, NotInControl), 409),
     ((TooMany,), 429),
 )
+
+_BEGUN = web.RequestKey("the answer has begun", bool)
 
 log = structlog.get_logger("agentd.http")
 
@@ -33,27 +35,49 @@ def error_response(
     return web.json_response({"message": message, "code": code}, status=status, headers=headers)
 
 
+async def note_begun(request: web.Request, _: web.StreamResponse) -> None:
+    """For an app's ``on_response_prepare``: from here on an error can't be told any more."""
+    request[_BEGUN] = True
+
+
 @web.middleware
 async def error_middleware(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Turn typed errors into responses: refusals 4xx, the rest 503."""
+    """
+    Turn typed errors into responses: refusals 4xx, the rest 503.
+
+    An answer that breaks off in its middle ends with its connection: nobody takes a part for the whole,
+    and nobody waits for the rest.
+    """
     try:
         return await handler(request)
-    except web.HTTPException as exc:
-        allow = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else None
-        return error_response(exc.status, exc.reason, "http_error", headers=allow)
-    except ValidationError as exc:
-        return error_response(400, describe_problem(exc), "bad_request")
-    except (Refused, ComputerRefused, ContextRefused) as exc:
-        return error_response(_status_of(exc), str(exc), exc.code)
-    except (AgentError, ComputerError, ContextError) as exc:
-        return error_response(503, str(exc), exc.code)
     except ConnectionError:
         raise
-    except Exception:
-        log.exception("request failed", action="request_failed", method=request.method, path=request.path)
-        return error_response(500, "Something went wrong inside agentd; its log says what.", "internal")
+    except Exception as exc:
+        if request.get(_BEGUN):
+            log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the answer broke off") from exc
+        return _answer(request, exc)
+
+
+def _answer(request: web.Request, exc: Exception) -> web.Response:
+    match exc:
+        case web.HTTPException():
+            allow = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else None
+            return error_response(exc.status, exc.reason, "http_error", headers=allow)
+        case ValidationError():
+            return error_response(400, describe_problem(exc), "bad_request")
+        case Refused() | ComputerRefused() | ContextRefused():
+            return error_response(_status_of(exc), str(exc), exc.code)
+        case AgentError() | ComputerError() | ContextError():
+            return error_response(503, str(exc), exc.code)
+    log.error(
+        "request failed", action="request_failed", method=request.method, path=request.path, exc_info=exc
+    )
+    return error_response(500, "Something went wrong inside agentd; its log says what.", "internal")
 
 
 def _status_of(exc: Exception) -> int:

@@ -30,13 +30,14 @@ from chatd.routes.bounds import Busy, TooSlow, read_within
 from chatd.store.outages import is_outage
 from chatd.store.sqlite_faults import explain_fault
 
-__all__ = ["error_body", "error_middleware", "read_body", "read_query", "status_of"]
+__all__ = ["error_body", "error_middleware", "note_begun", "read_body", "read_query", "status_of"]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 log = structlog.get_logger("chatd.http")
 
 # Seconds; whoever is refused for a moment comes back after it.
 RETRY_SOON = {"Retry-After": "1"}
+_BEGUN = web.RequestKey("the answer has begun", bool)
 
 # First match wins; families stand behind their members.
 STATUS: tuple[tuple[type[ChatdError], int], ...] = (
@@ -70,32 +71,53 @@ def error_body(message: str, code: str, detail: str | None = None) -> dict[str, 
     return body if detail is None else body | {"detail": detail}
 
 
+async def note_begun(request: web.Request, _: web.StreamResponse) -> None:
+    """For an app's ``on_response_prepare``: from here on an error can't be told any more."""
+    request[_BEGUN] = True
+
+
 @web.middleware
 async def error_middleware(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer typed errors; an unforeseen one is logged and told without its text."""
+    """
+    Answer typed errors; an unforeseen one is logged and told without its text.
+
+    An answer that breaks off in its middle ends with its connection: nobody takes a part for the whole,
+    and nobody waits for the rest.
+    """
     try:
         return await handler(request)
-    except ChatdError as exc:
-        return web.json_response(_body_of(exc), status=status_of(exc), headers=_when(exc))
-    except web.HTTPException as exc:
-        if exc.status < 400:
-            raise
-        return web.json_response(error_body(exc.reason, "http_error"), status=exc.status, headers=_allow(exc))
     except (ConnectionError, TimeoutError):
         raise
     except Exception as exc:
-        if (text := explain_fault(exc)) is not None:
-            log.error("database fails", action="database_failed", path=request.path, reason=text)  # noqa: TRY400 -- known
-            return web.json_response(error_body(text, "database_failed"), status=503, headers=RETRY_SOON)
-        if is_outage(exc):
-            log.warning("database away", action="request_waits", path=request.path, reason=str(exc)[:200])
-            body = error_body("The database can't be reached; try again.", "database_unavailable")
-            return web.json_response(body, status=503, headers=RETRY_SOON)
-        log.exception("request failed", action="request_failed", method=request.method, path=request.path)
-        body = error_body("Something went wrong inside chatd; its log says what.", "internal")
-        return web.json_response(body, status=500)
+        if request.get(_BEGUN):
+            log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the answer broke off") from exc
+        return _answer(request, exc)
+
+
+def _answer(request: web.Request, exc: Exception) -> web.StreamResponse:
+    if isinstance(exc, ChatdError):
+        return web.json_response(_body_of(exc), status=status_of(exc), headers=_when(exc))
+    if isinstance(exc, web.HTTPException):
+        if exc.status < 400:
+            raise exc
+        return web.json_response(error_body(exc.reason, "http_error"), status=exc.status, headers=_allow(exc))
+    if (text := explain_fault(exc)) is not None:
+        log.error("database fails", action="database_failed", path=request.path, reason=text)
+        return web.json_response(error_body(text, "database_failed"), status=503, headers=RETRY_SOON)
+    if is_outage(exc):
+        log.warning("database away", action="request_waits", path=request.path, reason=str(exc)[:200])
+        body = error_body("The database can't be reached; try again.", "database_unavailable")
+        return web.json_response(body, status=503, headers=RETRY_SOON)
+    log.error(
+        "request failed", action="request_failed", method=request.method, path=request.path, exc_info=exc
+    )
+    body = error_body("Something went wrong inside chatd; its log says what.", "internal")
+    return web.json_response(body, status=500)
 
 
 def _body_of(error: ChatdError) -> dict[str, Any]:

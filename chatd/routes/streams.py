@@ -88,7 +88,8 @@ async def _being_read(store: Store, chat_id: UUID) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(NotFound):
+        # A mark that can't be set now is set the next time; the stream has ended anyhow.
+        with _ending_when_broken(), contextlib.suppress(NotFound):
             await _mark_read(store, chat_id)
 
 
