@@ -21,7 +21,7 @@ from computer.display.rest import wait_settled
 from computer.display.vnc import VncDisplay, connection
 from computer.display.vnc.display import UNSEEN
 from computer.display.x11 import X11Display, connect
-from computer.display.x11.connection import XConnection, disconnect
+from computer.display.x11.connection import XConnection, connected, disconnect
 from computer.driver import ComputerDriver
 from computer.errors import CaptureTimeout, DisplayLost, InvalidAction, RfbProtocolError
 from computer.geometry import Point, Size
@@ -80,11 +80,18 @@ def _terminal(server: RfbServer, directory: Path, *options: str) -> Iterator[Pat
     environment = {"PATH": os.environ["PATH"], "DISPLAY": server.display, "LANG": "C.UTF-8", "HOME": "/"}
     process = subprocess.Popen(argv, env=environment)
     try:
-        _until(lambda: ready.exists() and out.exists())
+        # It starts its program before its window is there, and what is typed until then is nobody's.
+        _until(lambda: ready.exists() and out.exists() and _shows_window(server.display))
         yield out
     finally:
         process.terminate()
         process.wait()
+
+
+def _shows_window(name: str | None) -> bool:
+    with connected(name or "", None) as connection:
+        children = connection.screen().root.query_tree().children
+        return any(child.get_attributes().map_state == X.IsViewable for child in children)
 
 
 def _type(display: VncDisplay, text: str, out: Path, *, arriving: str | None = None) -> tuple[str, Way]:
