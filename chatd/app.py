@@ -29,6 +29,7 @@ from chatd.push.sender import PushSender
 from chatd.reloading import reload_settings
 from chatd.replicas.footprint import Footprint
 from chatd.replicas.membership import Membership
+from chatd.replicas.poller import Poller
 from chatd.replicas.registry import Registry
 from chatd.replicas.together import Together
 from chatd.routes import (
@@ -252,6 +253,8 @@ class ControlPlane:
         if together is not None:
             await together.registry.advertise(self.settings.advertise_url or self.url)
             readiness.watch(self._run("replicas", together.run()))
+        else:
+            readiness.watch(self._run("poller", Poller(store, hub).run()))
         for name, work in (
             ("worker", Worker(services).run()),
             ("housekeeping", keep_house(services)),

@@ -15,7 +15,7 @@ from chatd.audit import AuditAction
 from chatd.errors import AdminOnly, BadRequest, Forbidden, Unauthorised
 from chatd.routes.auditing import record
 from chatd.routes.context import IDENTITY, SETTINGS, identity, services
-from chatd.routes.guarding import count_request, count_stranger, count_wrong_token, note_use
+from chatd.routes.guarding import count_request, count_stranger, count_wrong_token, guards, note_use
 from chatd.scopes import API_PREFIX, METRICS_PATH, SAFE_METHODS, needed_scope
 from chatd.store import accounts
 from chatd.store.accounts import TokenKind
@@ -99,19 +99,21 @@ async def _let_in(request: web.Request) -> None:
     await note_use(request, identity(request))
 
 
-async def identify(request: web.Request) -> None:
+async def identify(request: web.Request, *, max_age_s: float = 0.0) -> None:
     """
     Find out who asks, also in the middle of a long stream: tokens end and are revoked meanwhile.
+
+    The answer of before serves for *max_age_s*; 0 asks the database.
 
     Raises:
         Unauthorised, Forbidden: nobody who may.
     """
     if request.path.startswith(AGENT_PREFIX):
-        request[IDENTITY] = await _identify(request, _bearer(request), frozenset({"agent"}))
+        request[IDENTITY] = await _identify(request, _bearer(request), frozenset({"agent"}), max_age_s)
         return
     if _bearer(request) is None and request.cookies.get(COOKIE):
         _require_own_origin(request)
-    who = await _identify(request, _token_of(request), frozenset({"api", "session"}))
+    who = await _identify(request, _token_of(request), frozenset({"api", "session"}), max_age_s)
     scope = needed_scope(request.method, request.path)
     if not who.has(scope):
         raise Forbidden(f"this token lacks the scope {scope.value!r}")
@@ -119,12 +121,16 @@ async def identify(request: web.Request) -> None:
 
 
 async def _identify(
-    request: web.Request, token: str | None, kinds: frozenset[TokenKind]
+    request: web.Request, token: str | None, kinds: frozenset[TokenKind], max_age_s: float
 ) -> accounts.Identity:
     if not token:
         raise Unauthorised("log in first: open the URL that agentd up printed, or send a bearer token")
-    store = services(request).store
-    return await store.read(accounts.authenticate, token, kinds, now=store.now())
+    store, known = services(request).store, guards(request).identities
+    if max_age_s and (who := known.recall(token, kinds, max_age_s)) is not None:
+        return who
+    who = await store.read(accounts.authenticate, token, kinds, now=store.now())
+    known.remember(token, kinds, who)
+    return who
 
 
 def _token_of(request: web.Request) -> str | None:

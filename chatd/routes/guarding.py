@@ -16,7 +16,7 @@ from chatd.ratelimit import RateLimit
 from chatd.routes.context import services
 from chatd.settings import ChatdSettings
 from chatd.store import tokens
-from chatd.store.accounts import Identity
+from chatd.store.accounts import Identity, TokenKind, token_hash
 
 __all__ = [
     "GUARDS",
@@ -36,6 +36,27 @@ MAX_REMEMBERED = 10_000
 log = structlog.get_logger("chatd.auth")
 
 
+class Identities:
+    """Whose tokens were just looked up: thousands of streams of one token are no thousands of questions."""
+
+    def __init__(self) -> None:
+        # By digest: no token is kept here.
+        self._found: OrderedDict[tuple[bytes, frozenset[TokenKind]], tuple[float, Identity]] = OrderedDict()
+
+    def remember(self, token: str, kinds: frozenset[TokenKind], who: Identity) -> None:
+        """Note an answer of the database's, just given."""
+        key = (token_hash(token), kinds)
+        self._found[key] = (time.monotonic(), who)
+        self._found.move_to_end(key)
+        if len(self._found) > MAX_REMEMBERED:
+            self._found.popitem(last=False)
+
+    def recall(self, token: str, kinds: frozenset[TokenKind], max_age_s: float) -> Identity | None:
+        """The last answer, if it is at most so many seconds old."""
+        at, who = self._found.get((token_hash(token), kinds), (float("-inf"), None))
+        return who if time.monotonic() - at <= max_age_s else None
+
+
 class Guards:
     """The memory of one process; every part of it is bounded."""
 
@@ -47,6 +68,7 @@ class Guards:
         self.users = RateLimit(lambda: settings.user_requests_per_minute)
         self.tokens = RateLimit(lambda: settings.token_requests_per_minute)
         self.trusted = settings.proxy_networks
+        self.identities = Identities()
         self._touched: OrderedDict[UUID, datetime] = OrderedDict()
 
     def is_news(self, who: Identity, now: datetime) -> bool:

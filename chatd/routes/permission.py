@@ -8,10 +8,12 @@ import structlog
 
 from chatd.errors import ChatdError, Unauthorised
 
-__all__ = ["RECHECK_S", "while_permitted"]
+__all__ = ["RECHECK_S", "STALE_S", "while_permitted"]
 
 # Seconds between two looks whether somebody still may.
 RECHECK_S = 10.0
+# Seconds that a look may be old which another stream of the same token has made.
+STALE_S = 2.0
 
 log = structlog.get_logger("chatd.permission")
 

@@ -17,7 +17,7 @@ from chatd.routes.chats import readable_chat
 from chatd.routes.context import identity, services
 from chatd.routes.describe import describe
 from chatd.routes.errors import read_query
-from chatd.routes.permission import while_permitted
+from chatd.routes.permission import STALE_S, while_permitted
 from chatd.store import metadata, queries
 from chatd.store.store import Store
 from chatd.stream.sync import chat_events, pending_call
@@ -95,7 +95,7 @@ async def _being_read(store: Store, chat_id: UUID) -> AsyncIterator[None]:
 
 async def _mark_read(store: Store, chat_id: UUID) -> None:
     # Most come back to a chat that they have read: thousands of them are no thousands of writes.
-    if not await store.read(metadata.is_read, chat_id):
+    if not await store.read_shared(metadata.is_read, chat_id):
         await store.change(chat_id, metadata.mark_read)
 
 
@@ -155,7 +155,7 @@ async def _send_frames(request: web.Request, frames: AsyncIterator[str]) -> web.
     sender = asyncio.get_running_loop().create_task(send())
     code, reason = WSCloseCode.OK, b""
     try:
-        async with while_permitted(partial(identify, request)):
+        async with while_permitted(partial(identify, request, max_age_s=STALE_S)):
             async for message in websocket:
                 if message.type is WSMsgType.ERROR:
                     break
@@ -174,7 +174,7 @@ async def _send_sse(request: web.Request, events: AsyncIterator[list[StreamEvent
     )
     await response.prepare(request)
     with _ending_when_broken(), contextlib.suppress(Unauthorised):
-        async with while_permitted(partial(identify, request)):
+        async with while_permitted(partial(identify, request, max_age_s=STALE_S)):
             await _write_events(request, response, events)
     return response
 

@@ -22,6 +22,7 @@ from chatd.store.database import Database
 from chatd.store.inserts import insert_new
 from chatd.store.machine import ChatTx
 from chatd.store.rows import NewMessage, chat_from_row
+from chatd.store.shared import SharedReads
 from chatd.store.spending import SpendPolicy
 from chatd.watch_wire import WatchKind
 from chatd.wire import Chat, ChatMode, ClientType, DynamicTool, Part, PlanMode
@@ -104,6 +105,7 @@ class Store:
         self._publish = publish
         self._clock = clock
         self._spending = spending
+        self._shared = SharedReads(self.read)
 
     def now(self) -> datetime:
         """The store's clock."""
@@ -114,6 +116,16 @@ class Store:
     ) -> T:
         """Run a query of ``chatd.store.queries`` on a consistent snapshot."""
         return await self._database.read(run, *args, **kwargs)
+
+    async def read_shared(
+        self, run: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """
+        As ``read``, once for all who ask the same at the same moment; see ``SharedReads``.
+
+        The arguments are hashable, and nobody changes what comes back.
+        """
+        return await self._shared.read(run, *args, **kwargs)
 
     async def write(
         self, run: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -189,7 +189,7 @@ async def chat_events(
         while True:
             events: list[StreamEvent] = []
             if is_stale:
-                snapshot = await store.read(
+                snapshot = await store.read_shared(
                     queries.snapshot_since, chat_id, cursor.history, after_id=after_id
                 )
                 events = plan_sync(cursor, snapshot)

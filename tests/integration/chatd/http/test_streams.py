@@ -236,14 +236,14 @@ async def test_a_stream_that_can_t_go_on_is_closed(
         if transport == "socket":
             async with site.http.ws_connect(path, headers=headers) as socket:
                 await socket.receive()
-                monkeypatch.setattr(site.store, "read", fails)
+                monkeypatch.setattr(site.store, "read_shared", fails)
                 site.plane.services.hub.publish(notice)
                 ended = await socket.receive()
             assert ended.type is WSMsgType.CLOSE
         else:
             async with site.http.get(path, headers=headers) as answer:
                 await answer.content.readuntil(b"\n\n")
-                monkeypatch.setattr(site.store, "read", fails)
+                monkeypatch.setattr(site.store, "read_shared", fails)
                 site.plane.services.hub.publish(notice)
                 await answer.content.read()
             assert answer.content.at_eof()
