@@ -8,13 +8,18 @@ from collections.abc import Awaitable, Callable
 
 from tests.support.cluster.members import AgentProcess, Replica
 from tests.support.cluster.postgres_pair import PostgresPair
+from tests.support.cluster.proxy import CutProxy
 
 __all__ = ["Chaos"]
+
+# Its name, what does it (and whether it could), and how often it comes beside the others.
+Action = tuple[str, Callable[[], Awaitable[bool]], int]
+PROMOTED = "standby promoted"
 
 
 class Chaos:
     """
-    Does one thing at a time, drawn by *rng*.
+    Does one thing at a time, drawn by *rng*: first each kind once, in a mixed order, then by weight.
 
     Members are kept up by others (``keep_up``); what is only disturbed is put right here. *scale* makes
     disturbances shorter.
@@ -33,26 +38,31 @@ class Chaos:
         self.replicas, self.agents, self.postgres, self.rng = replicas, agents, postgres, rng
         self.done: Counter[str] = Counter()
         self._can_fill_disk = bool(postgres._disk_mb)
+        # What this cluster can suffer.
+        self.kinds = {name for name, _, _ in self._actions()}
+        if self.postgres.standby is not None:
+            self.kinds.add(PROMOTED)
 
-    async def run(self, seconds: float, pause_s: tuple[float, float], *, fails_over: bool) -> None:
-        """Until *seconds* are over; *fails_over*: the standby takes over once, after 70 % of them."""
+    async def run(self, seconds: float, pause_s: tuple[float, float]) -> None:
+        """Until *seconds* are over; a standby takes over once, after 70 % of them."""
         loop = asyncio.get_running_loop()
         begin = loop.time()
         while (now := loop.time() - begin) < seconds:
             await asyncio.sleep(self.rng.uniform(*pause_s))
-            if fails_over and now > 0.7 * seconds:
-                fails_over = False
-                await self._do("standby promoted", self.fail_over)
-            weights = [weight for _, _, weight in self._actions()]
-            name, action, _ = self.rng.choices(self._actions(), weights)[0]
+            if self.postgres.standby is not None and now > 0.7 * seconds:
+                await self._do(PROMOTED, self.fail_over)
+            actions = self._actions()
+            # One that could not be done just now is tried again soon, among the others that are left.
+            left = [one for one in actions if not self.done[one[0]]] or actions
+            name, action, _ = self.rng.choices(left, [weight for _, _, weight in left])[0]
             await self._do(name, action)
 
     async def _do(self, name: str, action: Callable[[], Awaitable[bool]]) -> None:
         if await action():
             self.done[name] += 1
 
-    def _actions(self) -> list[tuple[str, Callable[[], Awaitable[bool]], int]]:
-        return [
+    def _actions(self) -> list[Action]:
+        actions: list[Action] = [
             ("replica killed", self.kill_replica, 5),
             ("replica stopped in order", self.stop_replica, 3),
             ("replica frozen", self.freeze_replica, 2),
@@ -62,10 +72,17 @@ class Chaos:
             ("way to PostgreSQL a hole", self.hole_database, 2),
             ("way between replicas cut", self.cut_peers, 3),
             ("way between replicas a hole", self.hole_peers, 2),
-            ("clock set wrong", self.step_clock, 3),
-            ("disk full", self.fill_disk, 1),
+            ("way of workspaces cut", self.cut_workspaces, 3),
+            ("way of workspaces a hole", self.hole_workspaces, 2),
             ("commits slow", self.slow_commits, 2),
         ]
+        if any(replica.has_fake_clock for replica in self.replicas):
+            actions.append(("clock set wrong", self.step_clock, 3))
+        if self._can_fill_disk:
+            actions.append(("disk full", self.fill_disk, 1))
+        if self.postgres.standby is not None:
+            actions.append(("commits hang", self.hang_commits, 2))
+        return actions
 
     async def _pause(self, shortest: float, longest: float) -> None:
         await asyncio.sleep(self._scale * self.rng.uniform(shortest, longest))
@@ -115,47 +132,49 @@ class Chaos:
         await node.ready()
         return True
 
-    async def cut_database(self) -> bool:
-        """Connections of one replica end; for a while there are no new ones."""
-        proxy = self.rng.choice(self.replicas).database
+    async def _cut(self, proxy: CutProxy) -> bool:
         proxy.cut(down=True)
         await self._pause(0, 5)
         proxy.mend()
         return True
+
+    async def _hole(self, proxy: CutProxy) -> bool:
+        proxy.hole()
+        await self._pause(2, 12)
+        proxy.mend()
+        return True
+
+    async def cut_database(self) -> bool:
+        """Connections of one replica end; for a while there are no new ones."""
+        return await self._cut(self.rng.choice(self.replicas).database)
 
     async def hole_database(self) -> bool:
         """What one replica and PostgreSQL say is swallowed."""
-        proxy = self.rng.choice(self.replicas).database
-        proxy.hole()
-        await self._pause(2, 12)
-        proxy.mend()
-        return True
+        return await self._hole(self.rng.choice(self.replicas).database)
 
     async def cut_peers(self) -> bool:
         """Others' connections to one replica end."""
-        proxy = self.rng.choice(self.replicas).peers
-        proxy.cut(down=True)
-        await self._pause(0, 5)
-        proxy.mend()
-        return True
+        return await self._cut(self.rng.choice(self.replicas).peers)
 
     async def hole_peers(self) -> bool:
         """What others say to one replica is swallowed."""
-        proxy = self.rng.choice(self.replicas).peers
-        proxy.hole()
-        await self._pause(2, 12)
-        proxy.mend()
-        return True
+        return await self._hole(self.rng.choice(self.replicas).peers)
+
+    async def cut_workspaces(self) -> bool:
+        """Links of workspaces to one replica end; they go to another, or come back."""
+        return await self._cut(self.rng.choice(self.replicas).workspaces)
+
+    async def hole_workspaces(self) -> bool:
+        """What one replica and its workspaces say is swallowed."""
+        return await self._hole(self.rng.choice(self.replicas).workspaces)
 
     async def step_clock(self) -> bool:
-        """One machine's wall clock jumps by up to a day, forth or back."""
-        replica = self.rng.choice(self.replicas)
+        """The wall clock of a machine that has a false one jumps by up to a day, forth or back."""
+        replica = self.rng.choice([replica for replica in self.replicas if replica.has_fake_clock])
         return replica.step_clock(self.rng.choice([-86_400, -3_600, -400, 0, 400, 3_600, 86_400]))
 
     async def fill_disk(self) -> bool:
         """PostgreSQL's disk has no room; then it has, and PostgreSQL is started should it have ended."""
-        if not self._can_fill_disk:
-            return False
         await asyncio.to_thread(self.postgres.fill_disk)
         await self._pause(3, 8)
         self.postgres.free_disk()
@@ -163,6 +182,13 @@ class Chaos:
         return True
 
     async def slow_commits(self) -> bool:
+        """Every commit takes a tenth of a second longer, as where the disk takes that to sync."""
+        await asyncio.to_thread(self.postgres.delay_commits, 0.1)
+        await self._pause(3, 12)
+        await asyncio.to_thread(self.postgres.delay_commits, 0)
+        return True
+
+    async def hang_commits(self) -> bool:
         """The standby sleeps, so no commit is acknowledged: as on a disk that hangs."""
         node = self.postgres.standby
         if node is None or not node.is_alive:

@@ -110,7 +110,11 @@ class Person:
         self._seq = 0
 
     async def live(self, is_over: asyncio.Event, *, think_s: float) -> None:
-        """Write, wait for the answer, think; until *is_over*, and then until the last answer is there."""
+        """
+        Write, wait for the answer, think; until *is_over*.
+
+        Then wait until the last answer is there, ask once more, and get an answer to that.
+        """
         await asyncio.sleep(self.rng.uniform(0, think_s))
         text = self._text()
         answer = await self._say("/chats", text, workspace_id=str(self.workspace_id))
@@ -126,11 +130,26 @@ class Person:
                     async with asyncio.timeout(self.rng.uniform(0.2, 2) * think_s):
                         await is_over.wait()
                 if is_over.is_set():
-                    return
+                    return await self._prove()
                 await self._write()
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+
+    async def _prove(self) -> None:
+        """Nothing goes wrong any more: a message is answered, whatever became of those before it."""
+        chat = await self.site.ask("GET", f"/chats/{self.chat_id}")
+        error = chat.get("last_error") or {}
+        self.site.counts[f"rest {chat['status']}"] += 1
+        if chat["status"] == "error" and not error.get("message"):
+            self._complain(f"it ended in an error and does not say why: {error}")
+        text = await self._write(may_interrupt=False)
+        await self._at_rest()
+        said = self.messages[max(self.messages)]
+        if self.status != "waiting" or f"done with {text}" not in said:
+            self._complain(f"{text!r} was not answered after all was well: {self.status}, {said[-300:]}")
+        else:
+            self.site.counts["answered in the end"] += 1
 
     def _mourn(self, following: "asyncio.Task[None]") -> None:
         if not following.cancelled():
@@ -139,14 +158,15 @@ class Person:
     def _text(self) -> str:
         return f"chat-{self.number} turn-{next(self.turns)}"
 
-    async def _write(self) -> None:
+    async def _write(self, *, may_interrupt: bool = True) -> str:
         text = self._text()
         answer = await self._say(f"/chats/{self.chat_id}/messages", text)
         if answer is not None:
             self.site.sent[UUID(self.chat_id)].append(text)
-        if self.rng.random() < 0.1:
+        if may_interrupt and self.rng.random() < 0.1:
             await asyncio.sleep(self.rng.uniform(0, 1))
             await self.site.ask("POST", f"/chats/{self.chat_id}/interrupt", 409)
+        return text
 
     async def _say(self, path: str, text: str, **fields: Any) -> Any:
         body = {"content": [{"type": "text", "text": text}], **fields}

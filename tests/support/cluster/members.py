@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -18,15 +19,16 @@ from agentd.settings import AgentdSettings
 from tests.support.cluster.postgres_pair import free_port
 from tests.support.cluster.proxy import CutProxy
 
-__all__ = ["AgentProcess", "Replica", "end_left_over"]
+__all__ = ["FAKETIME", "AgentProcess", "Replica", "end_left_over"]
 
 ROOT = Path(__file__).parents[3]
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+# Where Debian and Ubuntu keep what `apt install libfaketime` brings, on whatever processor.
+FAKETIME = Path("/usr/lib", sysconfig.get_config_var("MULTIARCH") or "", "faketime/libfaketime.so.1")
 
 
 class Replica:
     """
-    One chatd; clients and workspaces come to ``port``, other replicas and PostgreSQL are behind proxies.
+    One chatd; clients come to ``port``, workspaces, other replicas and PostgreSQL are behind proxies.
 
     Args:
         has_fake_clock: its wall clock can be set wrong (``step_clock``).
@@ -42,12 +44,12 @@ class Replica:
         self.settings = settings
         self.code = ROOT
         self.port = free_port()
-        self.peers = CutProxy(self.port)
+        self.peers, self.workspaces = CutProxy(self.port), CutProxy(self.port)
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.tokens: dict[str, str] = {}
         self._offset = folder / f"{name}.clock"
-        self._has_fake_clock = has_fake_clock and FAKETIME.exists()
+        self.has_fake_clock = has_fake_clock and FAKETIME.exists()
 
     @property
     def url(self) -> str:
@@ -57,7 +59,7 @@ class Replica:
     def step_clock(self, seconds: int) -> bool:
         """Set its wall clock wrong by so much; whether it has one that can be."""
         self._offset.write_text(f"{seconds:+d}s\n")
-        return self._has_fake_clock
+        return self.has_fake_clock
 
     async def start(self) -> None:
         """Start, and wait for its line."""
@@ -71,7 +73,7 @@ class Replica:
             "CHATD_ADVERTISE_URL": f"http://127.0.0.1:{self.peers.port}",
             **self.settings,
         }
-        if self._has_fake_clock:
+        if self.has_fake_clock:
             environment |= {
                 "LD_PRELOAD": str(FAKETIME),
                 "FAKETIME_TIMESTAMP_FILE": str(self._offset),
@@ -79,7 +81,7 @@ class Replica:
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
         command = "from chatd.cli import main; main()"
-        if self._has_fake_clock:
+        if self.has_fake_clock:
             # The one call that a fake clock breaks: sleeping until a time.
             command = "import threading, time; time.sleep = threading.Event().wait; " + command
         before = self.process

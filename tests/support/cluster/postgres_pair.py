@@ -178,6 +178,12 @@ class PostgresPair:
         await asyncio.to_thread(node.execute, "SELECT pg_reload_conf()")
         await asyncio.to_thread(node.execute, "SELECT pg_promote()")
 
+    def delay_commits(self, seconds: float) -> None:
+        """Let every commit of the primary wait for so long (0.1 at most) before it is synced."""
+        for name, value in (("commit_delay", round(seconds * 1e6)), ("commit_siblings", 0)):
+            self.primary.execute(f"ALTER SYSTEM SET {name} = {value}")
+        self.primary.execute("SELECT pg_reload_conf()")
+
     def fill_disk(self) -> None:
         """Leave the primary no room."""
         with contextlib.suppress(OSError), (self.primary.data.parent / "ballast").open("wb") as file:
