@@ -2,14 +2,20 @@
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 __all__ = ["CutProxy"]
 
 
 class CutProxy:
-    """``port`` leads to ``target``; ``cut`` ends every connection, ``hole`` lets nothing through."""
+    """
+    ``port`` leads to ``target``; ``cut`` ends every connection, ``hole`` lets nothing through.
 
-    def __init__(self, target: int) -> None:
+    Args:
+        target: a port of this machine, or the path of a Unix socket.
+    """
+
+    def __init__(self, target: int | Path) -> None:
         self.target = target
         self.port = 0
         self._server: asyncio.Server | None = None
@@ -56,7 +62,11 @@ class CutProxy:
         try:
             if self._is_down:
                 return
-            there, other = await asyncio.open_connection("127.0.0.1", self.target)
+            match self.target:
+                case Path() as path:
+                    there, other = await asyncio.open_unix_connection(path)
+                case port:
+                    there, other = await asyncio.open_connection("127.0.0.1", port)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._copy(reader, other))
                 group.create_task(self._copy(there, writer))

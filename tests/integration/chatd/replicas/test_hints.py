@@ -1,6 +1,7 @@
 """LISTEN and NOTIFY as lossy hints: cut, and made up for."""
 
 import asyncio
+from pathlib import Path
 from uuid import UUID
 
 import psycopg
@@ -8,10 +9,13 @@ import pytest
 from cryptography.fernet import Fernet
 
 from chatd.replicas.hints import CHANNEL
+from chatd.replicas.poller import Poller
 from chatd.store import metadata
+from chatd.store.database import Database
 from tests.integration.chatd.http.site import LIMIT_S
 from tests.integration.chatd.replicas.conftest import NewReplica
 from tests.integration.chatd.replicas.test_registry import together
+from tests.support.cluster.proxy import CutProxy
 
 
 async def test_a_change_on_one_replica_wakes_a_listener_on_another(new_replica: NewReplica) -> None:
@@ -53,6 +57,51 @@ async def test_cut_connections_are_made_again_and_what_was_missed_is_found(
                 assert row is not None
                 assert row[0] >= 2
                 assert await chat.wait() == {chat_id}
+
+
+async def test_a_connection_that_goes_deaf_is_given_up_and_what_it_missed_is_found(
+    new_replica: NewReplica, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Bugs 65: half-open LISTEN; nobody ends the connection, only our own signs no longer come.
+
+    The regular look is out of the way: what is found is found by the look behind the new LISTEN.
+    """
+    monkeypatch.setattr("chatd.replicas.hints.PROBE_S", 0.1)
+    monkeypatch.setattr("chatd.replicas.hints.SILENCE_S", 1.0)
+    monkeypatch.setitem(Poller.__init__.__kwdefaults__, "interval_s", 10 * LIMIT_S)
+    folder = psycopg.conninfo.conninfo_to_dict(database_url)["host"]
+    proxy = CutProxy(Path(str(folder), ".s.PGSQL.5432"))
+    await proxy.start()
+    first = await new_replica()
+    connect_options = Database.connect_options
+    monkeypatch.setattr(
+        Database,
+        "connect_options",
+        lambda self: connect_options(self) | {"host": "127.0.0.1", "port": proxy.port},
+    )
+    second = await new_replica()
+    chat_id = UUID(await first.quiet_chat())
+    hub, hints = second.plane.services.hub, together(second).hints
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            await hints.listening.wait()
+            with hub.watch_chat(chat_id) as chat:
+                await together(second).poller.look_once()
+                await chat.wait()
+                proxy.hole()
+                await first.store.transition(chat_id, lambda tx: tx.archive())
+                while hints.listening.is_set():  # noqa: ASYNC110 -- nothing tells of it
+                    await asyncio.sleep(0.02)
+                # Of what was said into the hole nothing comes out any more.
+                proxy.mend()
+                await hints.listening.wait()
+
+                assert await chat.wait() == {chat_id}
+                await first.store.transition(chat_id, lambda tx: tx.unarchive())
+                assert await chat.wait() == {chat_id}
+    finally:
+        await proxy.close()
 
 
 async def test_more_hints_than_are_kept_become_one(new_replica: NewReplica) -> None:
