@@ -68,6 +68,24 @@ HELLO_TIMEOUT_S = 10
 log = structlog.get_logger("agentd.link")
 
 
+class Pauses:
+    """How long one daemon waits before it dials again: drawn, so that a fleet does not come back as one."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._next = RETRY_PAUSE_S[0]
+
+    def after_connection(self) -> float:
+        """Seconds after a connection that had stood."""
+        self._next = RETRY_PAUSE_S[0]
+        return self._rng.uniform(*RECONNECT_PAUSE_S)
+
+    def after_failure(self) -> float:
+        """Seconds after nobody answered; twice as many from one time to the next, up to a bound."""
+        pause, self._next = self._next, min(2 * self._next, RETRY_PAUSE_S[1])
+        return pause * self._rng.uniform(0.5, 1)
+
+
 class Link:
     """One daemon's connection to one control plane."""
 
@@ -107,7 +125,7 @@ class Link:
     async def run(self) -> None:
         """Stay connected until cancelled. A refused credential ends it with ``InvalidStatus``."""
         try:
-            pause, longest = RETRY_PAUSE_S
+            pauses = Pauses(random.Random())  # noqa: S311 -- jitter, not a secret
             while True:
                 for control_url in self._control_urls:
                     websocket = await self._dial(control_url)
@@ -115,12 +133,10 @@ class Link:
                         continue
                     self._streams.control_url = control_url
                     await self._serve(websocket)
-                    pause = RETRY_PAUSE_S[0]
-                    await asyncio.sleep(random.uniform(*RECONNECT_PAUSE_S))  # noqa: S311 -- jitter, not a secret
+                    await asyncio.sleep(pauses.after_connection())
                     break
                 else:
-                    await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 -- jitter, not a secret
-                    pause = min(2 * pause, longest)
+                    await asyncio.sleep(pauses.after_failure())
         finally:
             self.fetched.close()
             await self._streams.close()
