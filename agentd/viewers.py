@@ -22,7 +22,7 @@ from agentd.wishes import Wishes
 
 __all__ = ["MAX_VIEWERS", "Admission", "Viewers"]
 
-# Streams at the same time, of all desktops. Each takes about 200 kB at most.
+# Streams at the same time, of all desktops, also those that are about to begin. Each takes 200 kB at most.
 MAX_VIEWERS = 200
 
 log = structlog.get_logger("agentd.viewers")
@@ -35,9 +35,11 @@ class Admission:
     name: str
     grant: ViewerGrant
     desktop: DesktopEnd
+    give_up: Callable[[], None]
 
     def close(self) -> None:
-        """Give the place up."""
+        """Give the place up; once more is nothing."""
+        self.give_up()
         self.desktop.writer.close()
 
 
@@ -75,6 +77,8 @@ class Viewers:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._live: dict[int, _Viewer] = {}
+        # Of those who are let in at the moment, wait for their stream, or have one.
+        self._places: set[object] = set()
         self._asking: set[asyncio.Task[object]] = set()
         self._chores: set[asyncio.Task[object]] = set()
         self._gathering: dict[str, asyncio.Task[None]] = {}
@@ -88,9 +92,20 @@ class Viewers:
             TooMany: so many watch already.
             ComputerError, NotFound: there is nothing to watch.
         """
-        if len(self._live) >= MAX_VIEWERS:
+        if len(self._places) >= MAX_VIEWERS:
             msg = f"{MAX_VIEWERS} viewers watch this daemon's desktops already"
             raise TooMany(msg)
+        place = object()
+        self._places.add(place)
+        try:
+            desktop = await self._reach(name, grant)
+        except BaseException:
+            self._places.discard(place)
+            raise
+        return Admission(name=name, grant=grant, desktop=desktop, give_up=lambda: self._places.discard(place))
+
+    async def _reach(self, name: str, grant: ViewerGrant) -> DesktopEnd:
+        """The desktop's end of the stream, and control where the grant asks for it."""
         with self.desktops.viewing(name):
             session = self.desktops.get(name)
             desktop = await greet(*await session.connect_rfb())
@@ -100,7 +115,7 @@ class Viewers:
                 except BaseException:
                     desktop.writer.close()
                     raise
-        return Admission(name=name, grant=grant, desktop=desktop)
+        return desktop
 
     async def run(self, admission: Admission, end: ViewerEnd) -> Ending:
         """

@@ -7,8 +7,8 @@ Whoever can open the database may do all of it; each change leaves an entry in t
 import asyncio
 import getpass
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -94,7 +94,8 @@ class Administration:
             NotFound, LastAdmin: see ``users.set_role``.
         """
         entry = _entry(AuditAction.ROLE_CHANGED, name, role=role.value)
-        return _user(await self.write(entry, users.set_role, name, role))
+        with _advised(name):
+            return _user(await self.write(entry, users.set_role, name, role))
 
     async def disable(self, name: str) -> User:
         """
@@ -104,7 +105,8 @@ class Administration:
             NotFound, LastAdmin: see ``users.disable_user``.
         """
         entry = _entry(AuditAction.USER_DISABLED, name)
-        return _user(await self.write(entry, users.disable_user, name, now=utc_now()))
+        with _advised(name):
+            return _user(await self.write(entry, users.disable_user, name, now=utc_now()))
 
     async def enable(self, name: str) -> User:
         """
@@ -113,7 +115,8 @@ class Administration:
         Raises:
             NotFound: there is none of that name.
         """
-        return _user(await self.write(_entry(AuditAction.USER_ENABLED, name), users.enable_user, name))
+        with _advised(name):
+            return _user(await self.write(_entry(AuditAction.USER_ENABLED, name), users.enable_user, name))
 
     async def login_token(self, name: str) -> str:
         """
@@ -137,7 +140,8 @@ class Administration:
         if name is None:
             rows = await self.database.read(users.list_users)
         else:
-            rows = [await self.database.read(users.find_user, name)]
+            with _advised(name):
+                rows = [await self.database.read(users.find_user, name)]
         found: list[tuple[str, Token]] = []
         for user in rows:
             theirs = await self.database.read(tokens.list_tokens, user["id"], ALL_KINDS, now=utc_now())
@@ -237,7 +241,8 @@ class Administration:
         return count, len(file.keys()) - 1
 
     async def _live_user(self, name: str) -> User:
-        user = _user(await self.database.read(users.find_user, name))
+        with _advised(name):
+            user = _user(await self.database.read(users.find_user, name))
         if user.disabled_at is not None:
             raise NotFound(f"{name} is disabled; `chatd users enable` lets them in again")
         return user
@@ -251,6 +256,16 @@ class Administration:
     ) -> T:
         """*run* and its entry in one transaction."""
         return await self.database.write(audit.audited(run, entry, at=utc_now()), *args, **kwargs)
+
+
+@contextmanager
+def _advised(name: str) -> Iterator[None]:
+    """Where there is no user called *name*, say what to do."""
+    try:
+        yield
+    except NotFound as exc:
+        text = f"{exc}: {name}; `chatd users list` shows who there is, `chatd users add {name}` makes one"
+        raise NotFound(text) from exc
 
 
 def _entry(action: AuditAction, target: str, **details: str) -> AuditEntry:

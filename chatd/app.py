@@ -344,12 +344,7 @@ class ControlPlane:
             await database.take(alone=False)
             await self._migrate(database)
         except sa.exc.DatabaseError as exc:
-            if database.is_sqlite:
-                advice = "move it away, or choose another place with --data DIR"
-            else:
-                advice = "is it running, and may this user use it?"
-            text = f"{database} is no database of ours: {exc.orig}"
-            raise DatabaseUnusable(f"{text}; {advice}") from exc
+            raise DatabaseUnusable(_what_is_wrong(database, exc)) from exc
         return database
 
     async def _migrate(self, database: Database) -> None:
@@ -461,6 +456,18 @@ def _load_sealer(settings: ChatdSettings) -> Sealer:
 
 def _spend_policy(settings: ChatdSettings) -> SpendPolicy:
     return SpendPolicy(limit_micros=settings.usage_limit_micros, period=settings.usage_period)
+
+
+def _what_is_wrong(database: Database, exc: sa.exc.DatabaseError) -> str:
+    """One line: what was tried, what came of it, and what to do."""
+    # psycopg tells of a connection in several lines.
+    reason = " ".join(str(exc.orig).split())
+    if database.is_sqlite:
+        advice = "move it away, or choose another place with --data DIR"
+        return f"{database} is no database of ours: {reason}; {advice}"
+    if isinstance(exc, sa.exc.OperationalError):
+        return f"{database} can't be reached: {reason} Is it running, and may this user use it?"
+    return f"{database} is no database of ours: {reason}; name another with --database URL"
 
 
 async def _stop_task(task: asyncio.Task[None]) -> None:

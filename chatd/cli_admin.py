@@ -18,7 +18,7 @@ from chatd.account_wire import AuditLine, Token, User
 from chatd.administration import Administration, administer
 from chatd.audit import AuditAction, plain
 from chatd.errors import BadRequest, ChatdError
-from chatd.loading import load_settings
+from chatd.loading import OURS, load_settings
 from chatd.routes.tokens import CreateToken
 from chatd.scopes import Role, Scope
 from chatd.settings import ChatdSettings
@@ -39,6 +39,8 @@ __all__ = [
 
 FAILED = 1
 USAGE = 2
+# Entries of the audit log that are held in memory at once.
+MOST_ENTRIES = 100_000
 T = TypeVar("T")
 
 
@@ -302,7 +304,7 @@ def _read_wish(name: str, what: Kind) -> CreateToken:
         wish.check()
     except ValidationError as exc:
         first = exc.errors(include_url=False)[0]
-        fail(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}", USAGE)
+        fail(f"{'.'.join(str(step) for step in first['loc'])}: {first['msg'].removeprefix(OURS)}", USAGE)
     except BadRequest as exc:
         fail(str(exc), USAGE)
     return wish
@@ -357,7 +359,7 @@ def audit_log(
     follow: Annotated[bool, Parameter(help="Go on, entry by entry, until Ctrl-C.")] = False,
     action: Annotated[AuditAction | None, Parameter(help="Only of this kind.")] = None,
     actor: Annotated[str | None, Parameter(help="Only of this user.")] = None,
-    limit: Annotated[int, Parameter(help="How many of the newest.")] = 100,
+    limit: Annotated[int, Parameter(help="How many of the newest, 1 or more.")] = 100,
     where: Where = HERE,
     as_json: Annotated[bool, Parameter(name="--json", help="One JSON object a line.")] = False,
 ) -> None:
@@ -369,6 +371,8 @@ def audit_log(
     chatd audit --data /var/lib/chatd
     chatd audit --follow --json | jq 'select(.action == "login_failed")'
     """
+    if not 1 <= limit <= MOST_ENTRIES:
+        fail(f"--limit is 1 to {MOST_ENTRIES}", USAGE)
 
     async def work(admin: Administration) -> None:
         for line in await admin.entries(action=action, actor=actor, limit=limit):

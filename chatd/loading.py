@@ -5,7 +5,10 @@ from pydantic import ValidationError
 from chatd.errors import Refused
 from chatd.settings import ChatdSettings
 
-__all__ = ["BadSettings", "load_settings"]
+__all__ = ["OURS", "BadSettings", "load_settings"]
+
+# What pydantic puts before the words of our own checks.
+OURS = "Value error, "
 
 
 class BadSettings(Refused):
@@ -27,7 +30,9 @@ def load_settings(**given: object) -> ChatdSettings:
         )
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
-        text = f"setting {'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
-        raise BadSettings(text) from None
+        where = ".".join(str(step) for step in first["loc"])
+        # What several settings are wrong about together is at no place, and names them itself.
+        named = f"setting {where}" if where else "settings"
+        raise BadSettings(f"{named}: {first['msg'].removeprefix(OURS)}") from None
     except (OSError, ValueError) as exc:
         raise BadSettings(f"the configuration file can't be used: {exc}") from None

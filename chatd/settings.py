@@ -379,7 +379,7 @@ class ChatdSettings(BaseSettings):
     @model_validator(mode="after")
     def _certificate_and_key(self) -> "ChatdSettings":
         if (self.tls_certificate is None) != (self.tls_key is None):
-            msg = "tls_certificate and tls_key belong together"
+            msg = "tls_certificate and tls_key belong together: give both, or neither"
             raise ValueError(msg)
         return self
 

@@ -85,4 +85,6 @@ def bad_setting(exc: ValidationError | TOMLDecodeError | OSError) -> CliError:
         return CliError(Exit.USAGE, f"the configuration file is not TOML: {exc}", code="bad_setting")
     first = exc.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
-    return CliError(Exit.USAGE, f"setting {where}: {first['msg']}", code="bad_setting")
+    # What several settings are wrong about together is at no place, and names them itself.
+    named = f"setting {where}" if where else "settings"
+    return CliError(Exit.USAGE, f"{named}: {first['msg'].removeprefix('Value error, ')}", code="bad_setting")

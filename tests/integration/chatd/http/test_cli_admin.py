@@ -129,7 +129,12 @@ async def test_keys_are_rotated_beside_a_running_chatd(site: Site) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("users", "role", "nobody", "admin"), 1, "no such user"),
+        (("users", "role", "nobody", "admin"), 1, "no such user: nobody; `chatd users list`"),
+        (("users", "login-url", "nobody"), 1, "`chatd users add nobody`"),
+        (("tokens", "list", "--user", "nobody"), 1, "`chatd users add nobody`"),
+        (("audit", "--limit", "-1"), 2, "--limit is 1 to"),
+        (("audit", "--limit", "0"), 2, "--limit is 1 to"),
+        (("audit", "--limit", "9" * 30), 2, "--limit is 1 to"),
         (("users", "add", "a/b"), 1, "name"),
         (("tokens", "create", "x", "--user", "nobody"), 1, "no such user"),
         (("tokens", "create", "x", "--user", "me", "--kind", "agent"), 2, "workspace"),
@@ -163,3 +168,18 @@ def test_a_database_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
     assert ended.value.code == 1
     assert "chatd serve" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
+
+
+def test_a_server_that_can_t_be_reached_is_no_wrong_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: who reads the line looks at the server, not at what is in it; exit code 3, one line."""
+    with pytest.raises(SystemExit) as ended:
+        app(["serve", "--data", str(tmp_path), "--database", "postgresql://chatd:hunter2@127.0.0.1:1/chatd"])
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+
+    assert ended.value.code == 3
+    assert "can't be reached: connection failed" in line
+    assert line.endswith("Is it running, and may this user use it?")
+    assert "no database of ours" not in line
+    assert "hunter2" not in line
