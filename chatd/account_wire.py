@@ -67,3 +67,16 @@ class AuditLine(BaseModel):
     target: str | None = None
     remote: str | None = None
     details: dict[str, str]
+
+
+class ReplicaLine(BaseModel):
+    """A chatd that shares the database; *silent_s*: since its last beat, by the database's clock."""
+
+    id: UUID
+    address: str
+    version: str
+    started_at: datetime
+    beat_at: datetime
+    silent_s: float
+    links: int
+    gone_at: datetime | None = None

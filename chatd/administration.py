@@ -14,13 +14,14 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from chatd.account_wire import AuditLine, NewToken, Token, User
+from chatd.account_wire import AuditLine, NewToken, ReplicaLine, Token, User
 from chatd.audit import AuditAction, AuditEntry
 from chatd.errors import NotFound, Unavailable
+from chatd.model_wire import StoredModel
 from chatd.scopes import Role
 from chatd.sealing import KEY_FILE, KeyFile, Sealer, new_key
 from chatd.settings import ChatdSettings
-from chatd.store import accounts, audit, sealed, tokens, users
+from chatd.store import accounts, audit, catalog_rows, replicas, sealed, tokens, users
 from chatd.store.accounts import TokenKind, TokenWish
 from chatd.store.database import Database, sqlite_url
 from chatd.store.store import utc_now
@@ -181,6 +182,16 @@ class Administration:
         """
         entry = _entry(AuditAction.TOKEN_REVOKED, str(token_id))
         await self.write(entry, tokens.revoke_any, token_id, ALL_KINDS, now=utc_now())
+
+    async def list_models(self, *, and_gone: bool) -> list[StoredModel]:
+        """Models that chats may use, the default first."""
+        rows = await self.database.read(catalog_rows.list_configs, and_gone=and_gone)
+        return [StoredModel.model_validate(dict(row)) for row in rows]
+
+    async def list_replicas(self, *, and_gone: bool) -> list[ReplicaLine]:
+        """The processes that share this database, the newest first."""
+        rows = await self.database.read(replicas.list_known, and_gone=and_gone)
+        return [ReplicaLine.model_validate(row) for row in rows]
 
     async def entries(self, *, action: str | None, actor: str | None, limit: int) -> list[AuditLine]:
         """The newest entries of the audit log, the oldest of them first."""

@@ -37,6 +37,7 @@ from chatd.cli_admin import (
     tokens_app,
     users_app,
 )
+from chatd.cli_lists import list_models, list_replicas
 from chatd.convert import convert_messages
 from chatd.errors import ChatdError
 from chatd.loading import load_settings
@@ -52,12 +53,18 @@ CANNOT_START = 3
 Copying = Callable[..., Backup]
 
 app = cyclopts.App(
-    name="chatd", version=VERSION, help="Durable chats with model vendors; workspaces dial in over the link."
+    name="chatd",
+    version=VERSION,
+    help="Durable chats with model vendors; workspaces dial in over the link.",
+    # Examples are copied as they stand.
+    help_format="plaintext",
 )
 app.command(users_app)
 app.command(tokens_app)
 app.command(secrets_app)
 app.command(audit_log, name="audit")
+app.command(list_models, name="models")
+app.command(list_replicas, name="replicas")
 
 
 def main() -> None:
@@ -118,12 +125,11 @@ def serve(
     gets none, and then those of earlier runs go on.
     SIGHUP reads CHATD_CONFIG and the TLS certificate again and takes up what it can.
 
-    Examples:
-    --------
-    chatd serve --data /var/lib/chatd --port 7080
-    chatd serve --data /var/lib/chatd --host 0.0.0.0 --tls-certificate chain.pem --tls-key key.pem
-    chatd serve --data /var/lib/chatd --database postgresql://chatd@db.example/chatd
-    chatd serve --check-config
+    For example:
+      chatd serve --data /var/lib/chatd --port 7080
+      chatd serve --data /var/lib/chatd --host 0.0.0.0 --tls-certificate chain.pem --tls-key key.pem
+      chatd serve --data /var/lib/chatd --database postgresql://chatd@db.example/chatd
+      chatd serve --check-config
     """
     _log_to_stderr()
 
@@ -165,10 +171,9 @@ def migrate(
     For an upgrade without a pause: `--phase pre` first, then replace one replica after the other,
     and when none of the old ones is left `--phase post`.
 
-    Examples:
-    --------
-    chatd migrate --database postgresql://chatd@db.example/chatd --phase pre
-    chatd migrate --database postgresql://chatd@db.example/chatd --check --json
+    For example:
+      chatd migrate --database postgresql://chatd@db.example/chatd --phase pre
+      chatd migrate --database postgresql://chatd@db.example/chatd --check --json
     """
     _log_to_stderr()
     settings = read_settings(data_dir=data, database=database)
@@ -195,10 +200,9 @@ def convert(
     Old content can be read for ever; rewriting it is for those who want one kind.
     No chatd may run on the data meanwhile.
 
-    Examples:
-    --------
-    chatd convert-messages --data /var/lib/chatd
-    chatd convert-messages --data /var/lib/chatd --apply --json
+    For example:
+      chatd convert-messages --data /var/lib/chatd
+      chatd convert-messages --data /var/lib/chatd --apply --json
     """
     _log_to_stderr()
     settings = read_settings(data_dir=data, database=database)
@@ -227,9 +231,8 @@ def backup(
     The key of stored secrets (secrets.key in the data directory) is not in it; keep that elsewhere.
     With --json: {file, size_bytes, sha256, schema_version, rows, took_s}.
 
-    Examples:
-    --------
-    chatd backup /backup/chatd.sqlite3 --data /var/lib/chatd
+    For example:
+      chatd backup /backup/chatd.sqlite3 --data /var/lib/chatd
     """
     _copy(back_up, file, data=data, force=force, as_json=as_json)
 
@@ -249,10 +252,9 @@ def restore(
 
     With --json: {file, size_bytes, sha256, schema_version, rows, took_s, moved}.
 
-    Examples:
-    --------
-    chatd restore /backup/chatd.sqlite3 --data /var/lib/chatd
-    chatd restore /backup/chatd.sqlite3 --data /var/lib/chatd --force --json
+    For example:
+      chatd restore /backup/chatd.sqlite3 --data /var/lib/chatd
+      chatd restore /backup/chatd.sqlite3 --data /var/lib/chatd --force --json
     """
     _copy(put_back, file, data=data, force=force, as_json=as_json)
 
@@ -298,9 +300,8 @@ def why(
 
     It reads the database and changes nothing, whether a chatd runs or not.
 
-    Examples:
-    --------
-    chatd why 7b0c1a52-8d3e-4a55-9a63-0d2a9f3a7a11 --data /var/lib/chatd
+    For example:
+      chatd why 7b0c1a52-8d3e-4a55-9a63-0d2a9f3a7a11 --data /var/lib/chatd
     """
     _log_to_stderr()
     settings = read_settings(data_dir=data, database=database)

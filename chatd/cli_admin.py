@@ -28,11 +28,16 @@ __all__ = [
     "FAILED",
     "HERE",
     "USAGE",
+    "AsJson",
     "Where",
     "audit_log",
     "fail",
+    "print_json",
+    "print_table",
     "read_settings",
+    "run_there",
     "secrets_app",
+    "time_text",
     "tokens_app",
     "users_app",
 ]
@@ -76,7 +81,8 @@ def read_settings(**given: object) -> ChatdSettings:
         fail(str(exc), USAGE)
 
 
-def _run(where: Where, work: Callable[[Administration], Awaitable[T]]) -> T:
+def run_there(where: Where, work: Callable[[Administration], Awaitable[T]]) -> T:
+    """What comes of *work* on the database; what goes wrong ends the program."""
     settings = read_settings(data_dir=where.data, database=where.database)
 
     async def run() -> T:
@@ -91,7 +97,8 @@ def _run(where: Where, work: Callable[[Administration], Awaitable[T]]) -> T:
         raise SystemExit(0) from None
 
 
-def _print_json(value: BaseModel | Sequence[BaseModel]) -> None:
+def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
+    """One object, or a list of them, on one line."""
     if isinstance(value, BaseModel):
         sys.stdout.write(value.model_dump_json(exclude_none=True) + "\n")
         return
@@ -99,7 +106,7 @@ def _print_json(value: BaseModel | Sequence[BaseModel]) -> None:
     sys.stdout.write(json.dumps(shown) + "\n")
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Whole lines, however long: they are read by programs too."""
     table = [tuple(columns), *(tuple(plain(cell) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -108,16 +115,17 @@ def _print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         sys.stdout.write(line.rstrip() + "\n")
 
 
-def _time(at: datetime | None) -> str:
+def time_text(at: datetime | None) -> str:
+    """To the second, UTC; nothing for never."""
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def _print_users(users: Sequence[User]) -> None:
     rows = [
-        (user.name, user.role.value, "disabled" if user.disabled_at else "", _time(user.last_seen_at))
+        (user.name, user.role.value, "disabled" if user.disabled_at else "", time_text(user.last_seen_at))
         for user in users
     ]
-    _print_table(("NAME", "ROLE", "", "LAST SEEN"), rows)
+    print_table(("NAME", "ROLE", "", "LAST SEEN"), rows)
 
 
 @users_app.command(name="list")
@@ -125,13 +133,12 @@ def list_users(*, where: Where = HERE, as_json: AsJson = False) -> None:
     """
     List every user.
 
-    Examples:
-    --------
-    chatd users list --data /var/lib/chatd
-    chatd users list --json | jq '.[] | select(.role == "admin") | .name'
+    For example:
+      chatd users list --data /var/lib/chatd
+      chatd users list --json | jq '.[] | select(.role == "admin") | .name'
     """
-    found = _run(where, lambda admin: admin.list_users())
-    _print_json(found) if as_json else _print_users(found)
+    found = run_there(where, lambda admin: admin.list_users())
+    print_json(found) if as_json else _print_users(found)
 
 
 @users_app.command
@@ -145,11 +152,10 @@ def add(
     """
     Make a user; `chatd users login-url` then lets them in.
 
-    Examples:
-    --------
-    chatd users add ann --role admin --data /var/lib/chatd
+    For example:
+      chatd users add ann --role admin --data /var/lib/chatd
     """
-    _tell(_run(where, lambda admin: admin.add_user(name, role)), as_json=as_json)
+    _tell(run_there(where, lambda admin: admin.add_user(name, role)), as_json=as_json)
 
 
 @users_app.command
@@ -163,11 +169,10 @@ def role(
     """
     Give a user another role; it counts with their next request.
 
-    Examples:
-    --------
-    chatd users role ann member --data /var/lib/chatd
+    For example:
+      chatd users role ann member --data /var/lib/chatd
     """
-    _tell(_run(where, lambda admin: admin.set_role(name, role)), as_json=as_json)
+    _tell(run_there(where, lambda admin: admin.set_role(name, role)), as_json=as_json)
 
 
 @users_app.command
@@ -175,11 +180,10 @@ def disable(name: UserName, *, where: Where = HERE, as_json: AsJson = False) -> 
     """
     Shut a user out: every token and session of theirs, and of their workspaces, ends for good.
 
-    Examples:
-    --------
-    chatd users disable ann --data /var/lib/chatd
+    For example:
+      chatd users disable ann --data /var/lib/chatd
     """
-    _tell(_run(where, lambda admin: admin.disable(name)), as_json=as_json)
+    _tell(run_there(where, lambda admin: admin.disable(name)), as_json=as_json)
 
 
 @users_app.command
@@ -187,11 +191,10 @@ def enable(name: UserName, *, where: Where = HERE, as_json: AsJson = False) -> N
     """
     Let a user in again; they need new tokens.
 
-    Examples:
-    --------
-    chatd users enable ann --data /var/lib/chatd
+    For example:
+      chatd users enable ann --data /var/lib/chatd
     """
-    _tell(_run(where, lambda admin: admin.enable(name)), as_json=as_json)
+    _tell(run_there(where, lambda admin: admin.enable(name)), as_json=as_json)
 
 
 @users_app.command(name="login-url")
@@ -204,16 +207,15 @@ def login_url(
     """
     Print a URL that logs a browser in as the user: once, within 15 minutes.
 
-    Examples:
-    --------
-    chatd users login-url ann --url https://chats.example.com
+    For example:
+      chatd users login-url ann --url https://chats.example.com
     """
-    token = _run(where, lambda admin: admin.login_token(name))
+    token = run_there(where, lambda admin: admin.login_token(name))
     sys.stdout.write(f"{url.rstrip('/')}/login?token={token}\n")
 
 
 def _tell(user: User, *, as_json: bool) -> None:
-    _print_json(user) if as_json else _print_users([user])
+    print_json(user) if as_json else _print_users([user])
 
 
 @tokens_app.command(name="list")
@@ -226,23 +228,22 @@ def list_tokens(
     """
     List tokens and sessions that are good, without their secrets.
 
-    Examples:
-    --------
-    chatd tokens list --user ann --data /var/lib/chatd
+    For example:
+      chatd tokens list --user ann --data /var/lib/chatd
     """
-    found = _run(where, lambda admin: admin.list_tokens(user))
+    found = run_there(where, lambda admin: admin.list_tokens(user))
     if as_json:
         shown = [{"user": name, **token.model_dump(mode="json", exclude_none=True)} for name, token in found]
         sys.stdout.write(json.dumps(shown) + "\n")
         return
     columns = ("ID", "USER", "KIND", "NAME", "SCOPES", "EXPIRES", "LAST USED")
-    _print_table(columns, [_token_row(name, token) for name, token in found])
+    print_table(columns, [_token_row(name, token) for name, token in found])
 
 
 def _token_row(user: str, token: Token) -> tuple[str, ...]:
     scopes = f"workspace {token.workspace}" if token.workspace else " ".join(token.scopes or ["all"])
-    expires = _time(token.expires_at) or "never"
-    return str(token.id), user, token.kind, token.name or "", scopes, expires, _time(token.used_at)
+    expires = time_text(token.expires_at) or "never"
+    return str(token.id), user, token.kind, token.name or "", scopes, expires, time_text(token.used_at)
 
 
 @Parameter(name="*")
@@ -278,16 +279,15 @@ def create_token(
     """
     Make a token and print it, this once.
 
-    Examples:
-    --------
-    chatd tokens create dashboard --user ann --scope read metrics --expires-days 30
-    chatd tokens create builder-7 --user ann --kind agent --workspace builder-7
+    For example:
+      chatd tokens create dashboard --user ann --scope read metrics --expires-days 30
+      chatd tokens create builder-7 --user ann --kind agent --workspace builder-7
     """
     wish = _read_wish(name, what)
     asked = TokenWish(name=wish.name, scopes=what.scope or None, lifetime=wish.lifetime)
-    made = _run(where, lambda admin: admin.create_token(user, what.kind, asked, what.workspace))
+    made = run_there(where, lambda admin: admin.create_token(user, what.kind, asked, what.workspace))
     if as_json:
-        _print_json(made)
+        print_json(made)
     else:
         sys.stdout.write(made.token + "\n")
 
@@ -319,11 +319,10 @@ def revoke_token(
     """
     End a token or a session for good; what it opened ends within seconds.
 
-    Examples:
-    --------
-    chatd tokens revoke 7b0c1a52-8d3e-4a55-9a63-0d2a9f3a7a11
+    For example:
+      chatd tokens revoke 7b0c1a52-8d3e-4a55-9a63-0d2a9f3a7a11
     """
-    _run(where, lambda admin: admin.revoke_token(token_id))
+    run_there(where, lambda admin: admin.revoke_token(token_id))
 
 
 @secrets_app.command
@@ -341,13 +340,12 @@ def rotate(
     Where keys are in CHATD_SECRET_KEYS: put the new one first, keep the old one behind it,
     restart every chatd, rotate, then take the old one away.
 
-    Examples:
-    --------
-    chatd secrets rotate --data /var/lib/chatd
-    chatd secrets rotate --data /var/lib/chatd --drop-old
+    For example:
+      chatd secrets rotate --data /var/lib/chatd
+      chatd secrets rotate --data /var/lib/chatd --drop-old
     """
     settings = read_settings(data_dir=where.data, database=where.database)
-    count, kept = _run(where, lambda admin: admin.rotate_secrets(settings, drop_old=drop_old))
+    count, kept = run_there(where, lambda admin: admin.rotate_secrets(settings, drop_old=drop_old))
     if as_json:
         sys.stdout.write(json.dumps({"secrets": count, "older_keys": kept}) + "\n")
         return
@@ -366,10 +364,9 @@ def audit_log(
     """
     Show what mattered for security: who did what to what, from where.
 
-    Examples:
-    --------
-    chatd audit --data /var/lib/chatd
-    chatd audit --follow --json | jq 'select(.action == "login_failed")'
+    For example:
+      chatd audit --data /var/lib/chatd
+      chatd audit --follow --json | jq 'select(.action == "login_failed")'
     """
     if not 1 <= limit <= MOST_ENTRIES:
         fail(f"--limit is 1 to {MOST_ENTRIES}", USAGE)
@@ -381,7 +378,7 @@ def audit_log(
             async for line in admin.follow(action=action, actor=actor):
                 _print_line(line, as_json=as_json)
 
-    _run(where, work)
+    run_there(where, work)
 
 
 def _print_line(line: AuditLine, *, as_json: bool) -> None:
@@ -390,7 +387,7 @@ def _print_line(line: AuditLine, *, as_json: bool) -> None:
     else:
         # Neutralised when it was written; once more, for rows of whoever writes to the database himself.
         details = " ".join(f"{name}={value}" for name, value in sorted(line.details.items()))
-        parts = (_time(line.at), line.actor, line.action, line.target or "-", line.remote or "-", details)
+        parts = (time_text(line.at), line.actor, line.action, line.target or "-", line.remote or "-", details)
         text = "  ".join(plain(part) for part in parts).rstrip()
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["EFFORTS", "ModelConfig", "ModelOverride", "OverrideContext", "ReasoningEffort"]
+__all__ = ["EFFORTS", "ModelConfig", "ModelOverride", "OverrideContext", "ReasoningEffort", "StoredModel"]
 
 # How hard a model thinks before it answers: the union of the vendors' words, the least first.
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -35,6 +35,18 @@ class ModelConfig(BaseModel):
     default_reasoning_effort: ReasoningEffort | None = Field(
         default=None, description="What a chat that chose none gets; absent: the vendor's own."
     )
+
+
+class StoredModel(BaseModel):
+    """A model as the database has it; not *enabled*: no key for it any more, kept for chats that had it."""
+
+    id: UUID
+    provider: str
+    model: str
+    display_name: str
+    is_default: bool
+    rehearsal: bool
+    enabled: bool
 
 
 class ModelOverride(BaseModel):

@@ -9,7 +9,18 @@ from chatd.model_wire import ModelConfig
 from chatd.store import schema
 from chatd.store.inserts import insert_new
 
-__all__ = ["save_configs"]
+__all__ = ["list_configs", "save_configs"]
+
+
+def list_configs(connection: sa.Connection, *, and_gone: bool) -> list[sa.RowMapping]:
+    """Models that there is a key for, the default first; *and_gone*: then those that there was one for."""
+    table = schema.model_configs
+    statement = sa.select(table).order_by(
+        table.c.enabled.desc(), table.c.is_default.desc(), table.c.provider, table.c.model, table.c.id
+    )
+    if not and_gone:
+        statement = statement.where(table.c.enabled)
+    return list(connection.execute(statement).mappings())
 
 
 def save_configs(connection: sa.Connection, configs: Iterable[ModelConfig], *, now: datetime) -> None:

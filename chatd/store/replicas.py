@@ -10,6 +10,7 @@ import hmac
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -29,6 +30,7 @@ __all__ = [
     "forget_link",
     "linked_agents",
     "links_of",
+    "list_known",
     "list_live",
     "mark_gone",
     "mark_silent",
@@ -101,6 +103,23 @@ def list_live(connection: sa.Connection) -> list[Replica]:
     table = schema.replicas
     statement = sa.select(table.c.id, table.c.address, table.c.beats).where(table.c.gone_at.is_(None))
     return [Replica(**row) for row in connection.execute(statement.order_by(table.c.id)).mappings()]
+
+
+def list_known(connection: sa.Connection, *, and_gone: bool) -> list[dict[str, Any]]:
+    """What people are told of each, the newest first; *and_gone*: also of those that are gone."""
+    table, links = schema.replicas, schema.agent_links
+    linked = sa.select(sa.func.count()).where(links.c.replica_id == table.c.id).scalar_subquery()
+    statement = sa.select(
+        *(table.c[name] for name in ("id", "address", "version", "started_at", "beat_at", "gone_at")),
+        linked.label("links"),
+    ).order_by(table.c.started_at.desc(), table.c.id)
+    if not and_gone:
+        statement = statement.where(table.c.gone_at.is_(None))
+    now = database_now(connection)
+    return [
+        {**row, "silent_s": max(0.0, (now - row["beat_at"]).total_seconds())}
+        for row in connection.execute(statement).mappings()
+    ]
 
 
 def mark_gone(connection: sa.Connection, replica_id: UUID) -> None:

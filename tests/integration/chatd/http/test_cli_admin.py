@@ -4,14 +4,15 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import cyclopts
 import pytest
 
 from chatd.cli import app
 from chatd.sealing import KEY_FILE, Sealer
-from chatd.store import mcp_servers
+from chatd.store import catalog_rows, mcp_servers
 from tests.integration.chatd.http.site import API, LIMIT_S, Site, bearer, serving
 
 ROOT = Path(__file__).parents[4]
@@ -124,6 +125,57 @@ async def test_keys_are_rotated_beside_a_running_chatd(site: Site) -> None:
     # The workspace is away: the link itself was good.
     async with site.http.get(f"/{share['url']}/status") as answer:
         assert (await answer.json())["code"] == "agent_unavailable"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_models_are_listed_as_the_last_chatd_left_them(site: Site) -> None:
+    """Ours: the default first; one whose key is gone is told of when asked for, and marked."""
+    known = json.loads(await run(site, "models", "--json"))
+    lines = (await run(site, "models")).splitlines()
+    await site.plane.services.store.write(catalog_rows.save_configs, (), now=site.store.now())
+    left = json.loads(await run(site, "models", "--json"))
+    gone = (await run(site, "models", "--all")).splitlines()
+
+    told = {str(config.id) for config in site.plane.services.catalog.configs()}
+    assert {one["id"] for one in known} == told
+    assert [one["is_default"] for one in known] == [True] + [False] * (len(known) - 1)
+    assert lines[0].split() == ["PROVIDER", "MODEL", "NAME", "ID"]
+    assert " default" in lines[1]
+    assert left == []
+    assert len(gone) == len(lines)
+    assert all(" gone" in line for line in gone[1:])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_a_chatd_on_sqlite_is_in_no_registry(site: Site) -> None:
+    """Ours: the list is empty rather than a failure."""
+    assert json.loads(await run(site, "replicas", "--json")) == []
+
+
+def commands(of: cyclopts.App = app, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command of ``chatd``, with those that it is below."""
+    for name in of:
+        if name.startswith("-"):
+            continue
+        if below := list(commands(of[name], (*before, name))):
+            yield from below
+        else:
+            yield (*before, name)
+
+
+@pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
+def test_every_command_shows_an_example(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    """Ours: people copy the example before they read the options."""
+    with pytest.raises(SystemExit) as ended:
+        app([*arguments, "--help"])
+    _, _, examples = capsys.readouterr().out.partition("For example:\n")
+
+    assert ended.value.code == 0
+    assert f"chatd {' '.join(arguments)}" in examples
 
 
 @pytest.mark.parametrize(

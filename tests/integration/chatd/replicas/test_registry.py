@@ -9,10 +9,13 @@ import aiohttp
 import pytest
 from cryptography.fernet import Fernet
 
+from agentd.wire.version import VERSION
+from chatd.administration import administer
 from chatd.replicas.dialling import PREFIX
 from chatd.replicas.footprint import Footprint
 from chatd.replicas.together import Together
 from chatd.sealing import KeyUnusable
+from chatd.settings import ChatdSettings
 from chatd.store import queries, replicas
 from chatd.store.store import NewChat
 from chatd.wire import TextPart
@@ -166,3 +169,25 @@ async def test_all_replicas_seal_with_the_same_key(new_replica: NewReplica) -> N
     third = await new_replica(secret_keys=(Fernet.generate_key().decode(),))
 
     assert third.plane.port
+
+
+async def test_the_registry_is_listed_for_people(new_replica: NewReplica, database_url: str) -> None:
+    """DESIGN 3: who is there, how long silent, with how many workspaces; those that are gone when asked."""
+    first, second = await new_replica(), await new_replica()
+    socket = await first.http.ws_connect("/api/agent/link", headers=bearer(first.tokens["agent"]))
+    hello = {"protocol_version": 1, "name": "box", "version": "0", "boot_id": "boot-1"}
+    await socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "hello", "params": hello})
+    settings = ChatdSettings(data_dir=first.plane.settings.data_dir, database=database_url)
+    async with socket, administer(settings) as admin, asyncio.timeout(LIMIT_S):
+        links: dict[str, int] = {}
+        while not sum(links.values()):
+            links = {one.address: one.links for one in await admin.list_replicas(and_gone=False)}
+        await together(second).registry.leave()
+        left = await admin.list_replicas(and_gone=False)
+        known = await admin.list_replicas(and_gone=True)
+
+    ours, other = first.plane.url, second.plane.url
+    assert links == {ours: 1, other: 0}
+    assert [(one.address, one.version, one.gone_at) for one in left] == [(ours, VERSION, None)]
+    assert 0 <= left[0].silent_s < LIMIT_S
+    assert {one.address: one.gone_at is None for one in known} == {ours: True, other: False}
