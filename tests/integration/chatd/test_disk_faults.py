@@ -26,7 +26,7 @@ from tests.contract.store.test_crash import check
 from tests.integration.chatd.http.site import API, Site, bearer, serving, text
 from tests.support.manager import LIMIT_S, starting
 
-CUTS = int(os.environ.get("CHATD_POWER_CUTS", "8"))
+CUTS = int(os.environ.get("CHATD_POWER_CUTS", "50"))
 # A namespace of its own, in which the directory $0 is a small disk; then the command.
 SMALL_DISK = 'mount -t tmpfs -o size=12m,mode=0700 tmpfs "$0" && exec "$@"'
 # The same with a file system from the file $1, which the kernel makes read-only at its first error.
@@ -271,16 +271,19 @@ async def test_a_power_cut_at_any_byte_leaves_whole_transactions(
             await lines.readline()
     journal = live.with_name(live.name + "-wal").read_bytes()
     rng = random.Random(11)  # noqa: S311 -- a schedule
-    versions = []
+    # Bytes of the journal before the first that is wrong, and what the database is then.
+    found = []
     for cut in sorted(rng.randrange(len(journal) + 1) for _ in range(CUTS)):
         place = tmp_path / str(cut) / "chatd.sqlite3"
         place.parent.mkdir()
         shutil.copy(live, place)
-        torn = bytearray(journal[:cut])
+        torn, whole = bytearray(journal[:cut]), cut
         if cut % 2 and cut > 8192:
-            torn[cut - 8192 : cut - 4096] = bytes(4096)
+            whole = cut - 8192
+            torn[whole : cut - 4096] = bytes(4096)
         place.with_name(place.name + "-wal").write_bytes(torn)
-        versions.append(await _look(place))
+        found.append((whole, await _look(place)))
+    versions = [version for _, version in sorted(found)]
 
     assert journal
     assert versions == sorted(versions)
