@@ -143,6 +143,129 @@ def test_the_installer_explains_itself() -> None:
     assert (wrong.returncode, "/nowhere.whl" in wrong.stderr) == (2, True)
 
 
+# In place of chroot: commands of the new system are noted; its Python makes an environment of stubs, and a
+# wheel that says it is broken makes an agentd that does not run.
+CHROOT = """#!/bin/sh
+root=$1; shift
+echo "$*" >> "$root/commands"
+case "$*" in
+  "python3 -m venv "*)
+    mkdir -p "$root$4/bin"
+    printf '#!/bin/sh\\n' > "$root$4/bin/python"
+    cp "$root$4/bin/python" "$root$4/bin/uv"
+    chmod +x "$root$4/bin/python" "$root$4/bin/uv" ;;
+  *"--no-deps "*.whl)
+    for wheel; do :; done
+    { echo '#!/bin/sh'; cat "$root$wheel"; } > "$root${1%/uv}/agentd"
+    chmod +x "$root${1%/uv}/agentd" ;;
+  /opt/*)
+    program=$1; shift
+    case "$program" in
+      /opt/agentd/current/*) program=$(readlink "$root/opt/agentd/current")${program#/opt/agentd/current} ;;
+    esac
+    exec "$root$program" "$@" ;;
+esac
+"""
+
+
+class Machine:
+    """A root that ``script/install`` installs into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.wheels = folder / "root", folder / "wheels"
+        for place in (self.root / "usr", self.wheels, folder / "bin"):
+            place.mkdir(parents=True)
+        (folder / "bin/chroot").write_text(CHROOT)
+        (folder / "bin/chroot").chmod(0o755)
+        self.place = self.root / "opt/agentd"
+        self._path = f"{folder}/bin:{os.environ['PATH']}"
+
+    def install(self, version: str, does: str = "exit 0") -> int:
+        """Install the wheel of *version*, whose agentd *does* that; the exit code."""
+        wheel = self.wheels / f"agentd-{version}-py3-none-any.whl"
+        wheel.write_text(f"# {version}\n{does}\n")
+        script = Path(__file__).parents[3] / "script/install"
+        command = [script, "--root", str(self.root), "--wheel", str(wheel)]
+        environment = {**os.environ, "PATH": self._path}
+        return subprocess.run(command, env=environment, check=False, capture_output=True).returncode
+
+    @property
+    def current(self) -> str:
+        """The version that counts."""
+        program = self.root / str((self.place / "current").readlink()).lstrip("/") / "bin/agentd"
+        return program.read_text().splitlines()[1].removeprefix("# ")
+
+    def releases(self) -> dict[str, bool]:
+        """What is there, by version, and whether it is whole."""
+        return {
+            next(one.glob("*.whl")).name.split("-")[1]: (one / ".whole").exists()
+            for one in (self.place / "releases").iterdir()
+        }
+
+    def commands(self) -> list[str]:
+        """What was run in the new system since the last look."""
+        lines = (self.root / "commands").read_text().splitlines()
+        (self.root / "commands").unlink()
+        return lines
+
+
+@as_root
+def test_an_upgrade_changes_the_link_last_and_keeps_the_version_before(tmp_path: Path) -> None:
+    """
+    Issue: upgrade; a release is made, tried, then linked, and services are made of the link's programs.
+
+    The same again makes nothing anew, and of three versions the oldest goes.
+    """
+    machine = Machine(tmp_path)
+    codes = [machine.install("1")]
+    first = machine.commands()
+    codes.append(machine.install("1"))
+    again = machine.commands()
+    codes += [machine.install("2"), machine.install("3")]
+
+    assert codes == [0, 0, 0, 0]
+    (tried,) = [number for number, line in enumerate(first) if line.endswith("agentd --version")]
+    assert first[tried + 1 :] == ["/opt/agentd/current/bin/agentd install --bin /opt/agentd/current/bin"]
+    assert [line for line in again if "-m venv" in line or "pip" in line] == []
+    assert machine.current == "3"
+    assert machine.releases() == {"2": True, "3": True}
+
+
+@as_root
+def test_an_upgrade_that_fails_leaves_the_version_that_counts(tmp_path: Path) -> None:
+    """
+    Ours: a release that does not run is not linked, and never pushes one out that does.
+
+    Two that failed were newer than the one that counts: by age alone it would have gone.
+    """
+    machine = Machine(tmp_path)
+    codes = [machine.install("1"), machine.install("2", "exit 3"), machine.install("3", "exit 3")]
+    after = (machine.current, machine.releases())
+    codes.append(machine.install("1"))
+    swept = (machine.current, machine.releases())
+    codes += [machine.install("4", "exit 3"), machine.install("5")]
+
+    assert codes == [0, 3, 3, 0, 3, 0]
+    assert after == ("1", {"1": True, "2": False, "3": False})
+    assert swept == ("1", {"1": True})
+    assert (machine.current, machine.releases()) == ("5", {"1": True, "5": True})
+
+
+@as_root
+def test_a_way_back_by_hand_is_the_version_before(tmp_path: Path) -> None:
+    """Ours: docs/howto/service.md; who went back to the old one keeps that one at the next upgrade."""
+    machine = Machine(tmp_path)
+    codes = [machine.install("1")]
+    old = (machine.place / "current").readlink()
+    codes.append(machine.install("2"))
+    (machine.place / "current").unlink()
+    (machine.place / "current").symlink_to(old)
+    codes.append(machine.install("3"))
+
+    assert codes == [0, 0, 0]
+    assert (machine.current, machine.releases()) == ("3", {"1": True, "3": True})
+
+
 def enrolment(tmp_path: Path, chatd: str) -> Enrolment:
     """A plan whose chatd is a script."""
     (tmp_path / "bin").mkdir()
