@@ -43,3 +43,19 @@ def test_more_chats_want_no_less_of_anything() -> None:
     for name in found[0]:
         values = [walls[name] for walls in found]
         assert values == sorted(values)
+
+
+def test_desktops_and_chats_at_rest_are_part_of_the_demand() -> None:
+    """Issue: viewers of desktops cost by the frame; a chat that nobody uses still takes room."""
+    costs = json.loads(capacity.CONSTANTS.read_text())
+    without = capacity.demand(10_000, 1_000, costs, capacity.Workload(desktops=0.0))
+    shown = capacity.demand(10_000, 1_000, costs, capacity.Workload(desktops=1.0))
+    moving = capacity.demand(10_000, 1_000, costs, capacity.Workload(desktops=1.0, frames_per_s=20.0))
+    resting = capacity.demand(10_000, 1_000, costs, capacity.Workload(in_use=0.0, turns=0.0))
+
+    # A thousand pages show one; each further frame of a second costs what was measured.
+    frames_s = 18 * 1_000 * costs["desktop_elsewhere_frame_cpu_us"] / 1e6
+    assert without.chatd_gb < shown.chatd_gb
+    assert without.transactions < shown.transactions
+    assert moving.chatd_cores - shown.chatd_cores >= frames_s * 0.99
+    assert resting.storage_gb == pytest.approx(10_000 * costs["rest_bytes"] / 1e9)

@@ -24,12 +24,24 @@ import psycopg
 from cryptography.fernet import Fernet
 
 from agentd.wire.content import TextContent, ToolDefinition, ToolResult
-from agentd.wire.link import HELLO, PROTOCOL_VERSION, HelloParams, HelloResult, ToolListResult
+from agentd.wire.link import (
+    HELLO,
+    PROTOCOL_VERSION,
+    STREAMS_OPEN,
+    TOOLS_CALL,
+    TOOLS_LIST,
+    Empty,
+    HelloParams,
+    HelloResult,
+    ToolListResult,
+)
 from agentd.wire.peer import JsonRpcPeer
 from chatd.rehearsal.conversation import Call, Chunk, Conversation, Reply
 from chatd.store import accounts
 from chatd.store.database import Database
 from chatd.store.store import utc_now
+from tests.bench.scale.desktops import StreamEnds, measure_desktops
+from tests.bench.scale.resting import measure_rest
 from tests.support.cluster.members import Replica
 from tests.support.cluster.postgres_pair import PostgresPair
 from tests.support.cluster.proxy import CutProxy
@@ -60,7 +72,10 @@ class Bench:
     ) -> None:
         self.first, self.second, self.postgres, self.http = first, second, postgres, http
         self.token = ""
+        # One for each who watches: streams of one token share the look whether it still holds.
+        self.watchers: list[str] = []
         self.agents: list[tuple[str, str]] = []
+        self.streams = StreamEnds(http)
         self._postgres: dict[int, float] = {}
         self._numbers = itertools.count()
 
@@ -163,15 +178,20 @@ async def link(bench: Bench, url: str, token: str, stack: AsyncExitStack) -> Non
         async for message in socket:
             yield message.data
 
-    peer = JsonRpcPeer(socket.send_str, {"tools/list": tools, "tools/call": call})
+    async def open_stream(params: dict[str, Any]) -> Empty:
+        bench.streams.dial(url, token, params["stream_id"])
+        return Empty()
+
+    handlers = {TOOLS_LIST: tools, TOOLS_CALL: call, STREAMS_OPEN: open_stream}
+    peer = JsonRpcPeer(socket.send_str, handlers)
     _run(stack, peer.run(frames()))
     hello = HelloParams(protocol_version=PROTOCOL_VERSION, name="box", version="0", boot_id=token[-8:])
     await peer.call(HELLO, hello, HelloResult, timeout_s=60)
 
 
-async def watch(bench: Bench, url: str, chat_id: str, stack: AsyncExitStack) -> None:
+async def watch(bench: Bench, url: str, chat_id: str, token: str, stack: AsyncExitStack) -> None:
     """A viewer that reads everything."""
-    headers = {"Authorization": f"Bearer {bench.token}"}
+    headers = {"Authorization": f"Bearer {token}"}
     path = f"{url}{API}/chats/{chat_id}/stream"
     socket = await stack.enter_async_context(bench.http.ws_connect(path, headers=headers, max_msg_size=0))
     await socket.receive()
@@ -215,7 +235,10 @@ async def measure(bench: Bench, stack: AsyncExitStack, options: argparse.Namespa
         max(0.0, pinged["first_cpu_s"] - idle["first_cpu_s"]) / options.seconds / count * 1e6
     )
 
-    await bench.turns(8, [None])
+    found |= await measure_desktops(bench, pinged, min(options.desktops, count), options.seconds)
+
+    (chat_id, *_) = await bench.turns(8, [None])
+    found |= await measure_rest(bench, chat_id, options.resting, options.seconds)
     chats: list[str] = []
 
     async def turn_all() -> None:
@@ -232,7 +255,8 @@ async def measure(bench: Bench, stack: AsyncExitStack, options: argparse.Namespa
 
     async def watch_all() -> None:
         for number in range(options.viewers):
-            await watch(bench, bench.second.url, chats[number % len(chats)], stack)
+            chat_id, token = chats[number % len(chats)], bench.watchers[number]
+            await watch(bench, bench.second.url, chat_id, token, stack)
         await asyncio.sleep(3)
 
     watched = await bench.over(watch_all())
@@ -295,7 +319,7 @@ async def main(options: argparse.Namespace) -> None:
             )
         )
         bench = Bench(replicas[0], replicas[1], postgres, http)
-        await prepare(bench, options.agents)
+        await prepare(bench, options.agents, watchers=max(options.viewers, options.desktops))
         await asyncio.sleep(4)
         forget = asyncio.create_task(_forget(bodies))
         found = await measure(bench, stack, options)
@@ -313,13 +337,14 @@ async def _forget(bodies: list[Any]) -> None:
             bodies.clear()
 
 
-async def prepare(bench: Bench, agents: int) -> None:
-    """A person and her workspaces."""
+async def prepare(bench: Bench, agents: int, *, watchers: int) -> None:
+    """A person, her workspaces, and a token for each of her browsers."""
 
     def make(connection: Any) -> None:
         now = utc_now()
         user_id = accounts.ensure_user(connection, "somebody", now=now)
         bench.token = accounts.issue_token(connection, "api", user_id, now=now)
+        bench.watchers += [accounts.issue_token(connection, "api", user_id, now=now) for _ in range(watchers)]
         for number in range(agents):
             agent_id = accounts.ensure_agent(connection, user_id, f"a{number}", now=now)
             token = accounts.issue_token(connection, "agent", user_id, now=now, agent_id=agent_id)
@@ -337,6 +362,8 @@ if __name__ == "__main__":
     parser.add_argument("--agents", type=int, default=300)
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--viewers", type=int, default=400)
+    parser.add_argument("--desktops", type=int, default=100)
+    parser.add_argument("--resting", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--save", type=Path, default=None)
     asyncio.run(main(parser.parse_args()))

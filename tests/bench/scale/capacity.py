@@ -26,13 +26,16 @@ class Workload:
     What people do in the busiest hour; assumptions, none is measured.
 
     *in_use*: share of all chats that somebody works with; each of those has a turn every
-    *turn_every_s* and *viewers* pages open. A chat has *turns* turns in its life. A turn of an agent has
-    *weight* times the steps of the measured one, which is two model calls and one tool.
+    *turn_every_s* and *viewers* pages open. The share *desktops* of these shows the desktop, *frames_per_s*
+    on the average, from a replica that the workspace is not linked to. A chat has *turns* turns in its life.
+    A turn of an agent has *weight* times the steps of the measured one, two model calls and one tool.
     """
 
     in_use: float = 0.1
     turn_every_s: float = 300.0
     viewers: float = 1.0
+    desktops: float = 0.2
+    frames_per_s: float = 2.0
     turns: float = 20.0
     weight: float = 5.0
 
@@ -102,6 +105,8 @@ def demand(
     busy = chats * workload.in_use
     turns = busy / workload.turn_every_s
     viewers = busy * workload.viewers
+    desktops = viewers * workload.desktops
+    frames_us_per_s = workload.frames_per_s * costs["desktop_elsewhere_frame_cpu_us"]
     weight = workload.weight
     turn_s = costs["turn_cpu_ms"] * weight / 1e3
     watched = max(0.0, costs["watched_turn_second_cpu_ms"] / costs["viewers_per_watched_turn"]) * weight / 1e3
@@ -109,19 +114,27 @@ def demand(
         turns * (turn_s + watched * workload.viewers)
         + agents * costs["agent_idle_cpu_us_per_s"] / 1e6
         + viewers * costs["viewer_idle_cpu_us_per_s"] / 1e6
+        + desktops * (costs["desktop_idle_cpu_us_per_s"] + frames_us_per_s) / 1e6
     )
-    memory_gb = (agents * costs["agent_rss_kb"] + viewers * costs["viewer_rss_kb"]) / 1e6
+    memory_kb = (
+        agents * costs["agent_rss_kb"] + viewers * costs["viewer_rss_kb"] + desktops * costs["desktop_rss_kb"]
+    )
+    memory_gb = memory_kb / 1e6
     room_gb = limits.replica_gb - costs["replica_rss_mb"] / 1e3
     # Every replica hears of every change, however many there are.
     hearing = turns * weight * costs["turn_heard_cpu_ms"] / 1e3
-    free = max(0.05, limits.replica_load - costs["replica_idle_cpu"] - hearing)
+    # And each looks for work among all chats; PostgreSQL does so for all of them together.
+    own = costs["replica_idle_cpu"] + hearing + chats * costs["rest_cpu_us_per_s"] / 1e6
+    free = max(0.05, limits.replica_load - own)
     replicas = max(2, math.ceil(cores / free), math.ceil(memory_gb / room_gb))
     transactions = (
         turns * weight * costs["turn_transactions"]
         + viewers * costs["viewer_idle_transactions_per_s"]
+        + desktops * costs["desktop_idle_transactions_per_s"]
+        + chats * costs["rest_transactions_per_s"]
         + replicas * costs["replica_idle_transactions_per_s"]
     )
-    offered = cores + replicas * (costs["replica_idle_cpu"] + hearing)
+    offered = cores + replicas * own
     # A step's work is cut into some ten pieces that wait for the process each.
     piece_s = costs["turn_cpu_ms"] / 1e3 / 10
     load = offered / replicas
@@ -134,11 +147,14 @@ def demand(
         chatd_cores=offered,
         chatd_gb=memory_gb + replicas * costs["replica_rss_mb"] / 1e3,
         hearing=hearing,
-        postgres_cores=turns * weight * costs["turn_postgres_cpu_ms"] / 1e3,
+        postgres_cores=(
+            turns * weight * costs["turn_postgres_cpu_ms"] / 1e3
+            + chats * costs["rest_postgres_cpu_us_per_s"] / 1e6
+        ),
         transactions=transactions,
         wal_mb=turns * weight * costs["turn_wal_kb"] / 1e3,
         connections=math.ceil(replicas * costs["connections_per_replica"]),
-        storage_gb=chats * workload.turns * weight * costs["chat_bytes"] / 1e9,
+        storage_gb=chats * (costs["rest_bytes"] + workload.turns * weight * costs["chat_bytes"]) / 1e9,
         wait_ms=wait_s * 1e3,
     )
 
@@ -183,7 +199,12 @@ COSTS = (
     ("its connections, after work", "{connections_per_replica:.0f}"),
     (
         "a chat at rest",
-        "no memory, no CPU; {chat_bytes:,.0f} bytes of the database for each turn that it had",
+        (
+            "{rest_rss_kb:.3f} kB and {rest_cpu_us_per_s:.2f} µs/s of a replica,"
+            " {rest_postgres_cpu_us_per_s:.2f} µs/s of PostgreSQL, {rest_transactions_per_s:.2g}"
+            " transactions/s (beside {rest_chats:,.0f} of them); {rest_bytes:,.0f} bytes of the database, and"
+            " {chat_bytes:,.0f} for each turn that it had"
+        ),
     ),
     (
         "a turn (two model calls, one tool, 60 fragments)",
@@ -207,6 +228,20 @@ COSTS = (
         (
             "{viewer_rss_kb:.0f} kB, {viewer_idle_cpu_us_per_s:.0f} µs/s,"
             " {viewer_idle_transactions_per_s:.2f} transactions/s, {viewer_open_cpu_ms:.0f} ms to open"
+        ),
+    ),
+    (
+        "a viewer of a desktop, through a replica",
+        (
+            "{desktop_rss_kb:.0f} kB, {desktop_idle_cpu_us_per_s:.0f} µs/s,"
+            " {desktop_idle_transactions_per_s:.2f} transactions/s, {desktop_open_cpu_ms:.0f} ms to open"
+        ),
+    ),
+    (
+        "a frame of 20 kB to it",
+        (
+            "{desktop_frame_cpu_us:.0f} µs where the workspace is linked,"
+            " {desktop_elsewhere_frame_cpu_us:.0f} µs of both replicas where it is linked to another"
         ),
     ),
 )
