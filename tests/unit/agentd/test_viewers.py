@@ -20,7 +20,9 @@ class Desktop:
 
     def __init__(self) -> None:
         self.door, self.is_gone = asyncio.Event(), False
-        self.servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self._greeting: set[asyncio.Task[None]] = set()
 
     def viewing(self, _: str) -> AbstractContextManager[None]:
         """Nothing to hold."""
@@ -33,10 +35,26 @@ class Desktop:
     async def connect_rfb(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to a server that speaks as Xvnc does."""
         server = await asyncio.start_server(self._greet, "127.0.0.1")
-        self.servers.append(server)
-        return await asyncio.open_connection(*server.sockets[0].getsockname())
+        self._servers.append(server)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        self._writers.append(writer)
+        return reader, writer
+
+    async def close(self) -> None:
+        """Wait until every connection has ended."""
+        for writer in self._writers:
+            writer.close()
+        await asyncio.gather(*self._greeting)
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers))
+        for server in self._servers:
+            server.close()
+            await server.wait_closed()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._greeting.add(task)
+        self._writers.append(writer)
         await self.door.wait()
         if not self.is_gone:
             writer.write(b"RFB 003.008\n")
@@ -82,7 +100,6 @@ async def test_viewers_who_come_at_the_same_time_do_not_pass_the_bound(
                 await viewers.admit("main", GRANT)
             assert not isinstance(failed.value, TooMany)
         inside[1].close()
-    for server in desktop.servers:
-        server.close()
+        await desktop.close()
 
     assert (len(inside), len(refused)) == (2, 2)

@@ -59,6 +59,7 @@ async def test_cut_connections_are_made_again_and_what_was_missed_is_found(
                 assert await chat.wait() == {chat_id}
 
 
+@pytest.mark.timeout(180)
 async def test_a_connection_that_goes_deaf_is_given_up_and_what_it_missed_is_found(
     new_replica: NewReplica, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
