@@ -22,7 +22,7 @@ from tests.integration.agentd.command import MAIN, Command, Running
 from tests.peers import FASTMCP, INSPECTOR, NODE, conformance
 
 LIMIT_S = 90
-TOOLS = ["computer", "screenshot", "windows", "clipboard", "open_program"]
+TOOLS = ["computer", "screenshot", "windows", "clipboard", "open_program", "recording"]
 SCENARIOS = ["server-initialize", "ping", "tools-list", "resources-list", "dns-rebinding-protection"]
 
 
