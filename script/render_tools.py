@@ -41,7 +41,7 @@ A failure is a result that the model reads; a long result is cut in its middle, 
 
 SERVED = """# The desktop as an MCP server
 
-What other MCP clients may call (`agentd mcp serve`, `/mcp`): the main desktop, by everybody's leases and limits.
+What other MCP clients may call (`agentd mcp serve`, `/mcp`): the main desktop, under all leases and limits.
 With `AGENTD_MCP_SERVE=desktop,files` the workspace's other tools above as well.
 """
 
