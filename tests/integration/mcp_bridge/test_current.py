@@ -31,10 +31,12 @@ class Wire:
         """Relay; the port to connect to."""
         self._server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
-        yield port
-        self._server.close()
-        self.cut()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            yield port
+        finally:
+            self._server.close()
+            self.cut()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self) -> None:
         """Break every connection, as a network does."""
