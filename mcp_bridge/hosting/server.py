@@ -119,6 +119,7 @@ class HostedServer:
             since=self._since,
             retry_at=self._retry_at,
             last_error=self._last_error,
+            warnings=tuple(f"{name} is not set, so it is empty in env" for name in self.config.unset),
         )
 
     async def call(
