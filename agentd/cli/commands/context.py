@@ -65,7 +65,7 @@ TROUBLES = {
 
 def _push_lines(found: dict[str, Any]) -> list[str]:
     """What became of it on the control plane, when there is something to say."""
-    push = found["last_push"]
+    push = found.get("last_push")
     if push is None:
         return []
     if push["outcome"] == "accepted":

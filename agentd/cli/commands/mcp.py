@@ -50,7 +50,7 @@ def print_servers(servers: list[dict[str, Any]]) -> None:
         table.add_row(*("" if server[key] is None else str(server[key]) for key in COLUMNS))
     print_table(table)
     for server in servers:
-        for warning in server["warnings"]:
+        for warning in server.get("warnings", ()):
             sys.stdout.write(f"{server['name']}: warning: {warning}\n")
         for tool in server["rejected"]:
             sys.stdout.write(f"{server['name']}: {tool['tool']} is not offered: {tool['reason']}\n")
