@@ -92,6 +92,7 @@ class Connection:
         self._dispatcher: TolerantDispatcher
         self._session: ClientSession
         self._refusal = ""
+        self._has_listed = False
         self._calls = 0
         self._idle = asyncio.Event()
         self.ended = asyncio.Event()
@@ -268,16 +269,14 @@ class Connection:
                     task.cancel()
 
     async def _listen(self) -> None:
-        """Changes may be missed between two streams, so each new one begins with a fresh list."""
-        is_first = True
+        """What changed before a stream was granted is not told on it, so a list from before is read again."""
         while True:
             with suppress(MCPError, RuntimeError, TimeoutError):
                 async with listen(self._session, tools_list_changed=True) as changes:
-                    if not is_first:
+                    if self._has_listed:
                         self._on_change()
                     async for _ in changes:
                         self._on_change()
-            is_first = False
             await asyncio.sleep(RELISTEN_S)
 
     async def _on_message(self, message: IncomingMessage) -> None:
@@ -298,6 +297,7 @@ class Connection:
         if capabilities is not None and capabilities.tools is None:
             return Listing()
         self._dispatcher.entries, self._dispatcher.rejected = [], []
+        self._has_listed = True
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 await self._read_pages()

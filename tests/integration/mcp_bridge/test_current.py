@@ -17,14 +17,20 @@ MODERN = [sys.executable, str(Path(__file__).parent / "modern.py")]
 
 
 class Wire:
-    """A TCP relay to a server, that can be cut."""
+    """
+    A TCP relay to a server, that can be cut.
+
+    ``granted`` counts streams of changes; a wish for one waits until ``may_listen`` is set.
+    """
 
     def __init__(self, port: int) -> None:
         self._to = port
         self._writers: list[asyncio.StreamWriter] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self.listened = 0
+        self.granted = 0
+        self.may_listen = asyncio.Event()
+        self.may_listen.set()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[int]:
@@ -54,7 +60,9 @@ class Wire:
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(65536):
-                self.listened += data.count(b'"subscriptions/listen"')
+                if b'"subscriptions/listen"' in data:
+                    await self.may_listen.wait()
+                self.granted += data.count(b"subscriptions/acknowledged")
                 writer.write(data)
         except ConnectionError:
             pass
@@ -89,16 +97,28 @@ async def test_a_stream_of_changes_that_drops_is_opened_again(
     async with listening([*MODERN, str(port)], port), wire.open() as way:
         await bridge.apply(config({"new": {"url": f"http://127.0.0.1:{way}/mcp"}}))
         assert bridge.statuses()[0].protocol_version == LATEST_MODERN_VERSION, bridge.statuses()
-        await until(lambda: wire.listened == 1)
+        await until(lambda: wire.granted == 1)
         await bridge.call("new__grow", {"name": "first"})
         await until(lambda: _has(bridge, "first"))
         await bridge.call("new__grow_silently", {"name": "second"})
-        assert not _has(bridge, "second")
         wire.cut()
-        await until(lambda: wire.listened == 2 and _has(bridge, "second"))
+        await until(lambda: wire.granted == 2 and _has(bridge, "second"))
         await bridge.call("new__grow", {"name": "third"})
         await until(lambda: _has(bridge, "third"))
         (status,) = bridge.statuses()
         await bridge.close()
 
     assert (status.state, status.starts, status.last_error) == ("ready", 1, None)
+
+
+async def test_a_change_before_the_stream_is_granted_is_seen(bridge: Bridge) -> None:
+    """The list is read while the stream is asked for: nobody tells what changes in between."""
+    port = free_port()
+    wire = Wire(port)
+    wire.may_listen.clear()
+    async with listening([*MODERN, str(port)], port), wire.open() as way:
+        await bridge.apply(config({"new": {"url": f"http://127.0.0.1:{way}/mcp"}}))
+        await bridge.call("new__grow", {"name": "early"})
+        wire.may_listen.set()
+        await until(lambda: _has(bridge, "early"))
+        await bridge.close()
