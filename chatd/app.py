@@ -49,6 +49,7 @@ from chatd.routes import (
     mcp,
     messages,
     misc,
+    oidc,
     open_streams,
     openapi,
     overrides,
@@ -85,6 +86,7 @@ from chatd.worker.titles import find_titles
 from chatd.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from chatd.oidc.provider import Provider
     from chatd.rehearsal import Scenario
 
 __all__ = ["ControlPlane", "LocalTokens", "PortInUse", "load_scenario", "make_web_app", "openapi_document"]
@@ -142,9 +144,12 @@ def make_web_app(services: Services) -> web.Application:
     app[SETTINGS] = services.settings
     app[GUARDS] = Guards(services.settings)
     app[health.READINESS] = health.Readiness(services.store)
+    if services.settings.oidc_issuer is not None:
+        app[oidc.PROVIDER] = _provider(services.settings)
     # Fixed paths first: `/chats/watch` is no chat.
     for table in (
         login.routes,
+        oidc.routes,
         health.routes,
         misc.routes,
         tokens.routes,
@@ -175,6 +180,13 @@ def make_web_app(services: Services) -> web.Application:
     app[bounds.BOUNDS] = bounds.Bounds(services.settings)
     open_streams.track_streams(app)
     return app
+
+
+def _provider(settings: ChatdSettings) -> "Provider":
+    # Loaded where it is used: its libraries take a while.
+    from chatd.oidc.provider import Provider  # noqa: PLC0415
+
+    return Provider(settings)
 
 
 def openapi_document() -> dict[str, Any]:

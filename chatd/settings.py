@@ -44,6 +44,7 @@ from chatd.constants import (
     WAIT_AGENT_S,
 )
 from chatd.model_wire import EFFORTS, ReasoningEffort
+from chatd.oidc_settings import OidcSettings
 from chatd.outbound import LOOPBACK_NETWORKS, Outbound, parse_outbound
 from chatd.prompt.compaction import default_threshold
 from chatd.tls import Tls, TlsVersion
@@ -109,7 +110,7 @@ class ModelOptions(BaseModel):
         return self
 
 
-class ChatdSettings(BaseSettings):
+class ChatdSettings(OidcSettings):
     """Settings of one control plane."""
 
     model_config = SettingsConfigDict(

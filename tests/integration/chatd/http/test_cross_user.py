@@ -78,7 +78,7 @@ REPLICAS = {
 LINKS = {"/share/{token}", "/share/{token}/status", "/share/{token}/desktop", "/download/{token}"}
 PUBLIC = {
     "/", "/assets", "/sw.js", "/chats/{chat_id}", "/healthz", "/readyz", "/login", "/api/openapi.json",
-    "/api/docs",
+    "/api/docs", "/login/methods", "/login/oidc", "/login/oidc/callback",
 }  # fmt: skip
 
 BODIES: dict[str, Any] = {
