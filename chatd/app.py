@@ -86,7 +86,6 @@ from chatd.worker.titles import find_titles
 from chatd.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from chatd.oidc.provider import Provider
     from chatd.rehearsal import Scenario
 
 __all__ = ["ControlPlane", "LocalTokens", "PortInUse", "load_scenario", "make_web_app", "openapi_document"]
@@ -144,8 +143,7 @@ def make_web_app(services: Services) -> web.Application:
     app[SETTINGS] = services.settings
     app[GUARDS] = Guards(services.settings)
     app[health.READINESS] = health.Readiness(services.store)
-    if services.settings.oidc_issuer is not None:
-        app[oidc.PROVIDER] = _provider(services.settings)
+    _add_provider(app)
     # Fixed paths first: `/chats/watch` is no chat.
     for table in (
         login.routes,
@@ -182,11 +180,13 @@ def make_web_app(services: Services) -> web.Application:
     return app
 
 
-def _provider(settings: ChatdSettings) -> "Provider":
-    # Loaded where it is used: its libraries take a while.
-    from chatd.oidc.provider import Provider  # noqa: PLC0415
+def _add_provider(app: web.Application) -> None:
+    """Whom people log in with, if the settings name somebody."""
+    if app[SETTINGS].oidc_issuer is not None:
+        # Loaded where it is used: its libraries take a while.
+        from chatd.oidc.provider import Provider  # noqa: PLC0415
 
-    return Provider(settings)
+        app[oidc.PROVIDER] = Provider(app[SETTINGS])
 
 
 def openapi_document() -> dict[str, Any]:

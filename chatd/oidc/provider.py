@@ -188,9 +188,8 @@ class Provider:
             )
             claims.validate(now=int(now.timestamp()), leeway=LEEWAY_S)
         except (JoseError, ValueError, TypeError, RecursionError) as exc:
-            detail = f"{type(exc).__name__}: {exc}"[:300]
             text = "The provider's token is not good for this login; log in once more."
-            raise SignInRefused(text, reason="token", detail=detail) from exc
+            raise SignInRefused(text, reason="token", detail=_told(exc)) from exc
         return dict(claims)
 
     async def _decode(self, text: str) -> jwt.Token:
@@ -245,12 +244,17 @@ class Provider:
         except OAuthError as exc:
             text = "The provider does not take this login's code; log in once more."
             raise SignInRefused(text, reason="code", detail=f"{exc.error!s:.100}") from exc
+        except httpx2.HTTPStatusError as exc:
+            told = f"{exc.response.status_code} of {exc.request.url.path[:100]}"
+            raise SignInFailed(TEXT, reason="status", detail=told) from exc
         except (httpx2.HTTPError, TimeoutError) as exc:
-            raise SignInFailed(
-                TEXT, reason="unreachable", detail=f"{type(exc).__name__}: {exc}"[:300]
-            ) from exc
+            raise SignInFailed(TEXT, reason="unreachable", detail=_told(exc)) from exc
         except (ValueError, RecursionError) as exc:
-            raise SignInFailed(TEXT, reason="nonsense", detail=f"{type(exc).__name__}: {exc}"[:300]) from exc
+            raise SignInFailed(TEXT, reason="nonsense", detail=_told(exc)) from exc
+
+
+def _told(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}"[:300]
 
 
 async def _with_userinfo(

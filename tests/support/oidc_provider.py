@@ -246,6 +246,8 @@ async def certified(redirect_uri: str) -> AsyncIterator[CertifiedProvider]:
     with _listener() as listener:
         port = listener.getsockname()[1]
     with tempfile.NamedTemporaryFile("w+") as groups:
+        groups.write("{}")
+        groups.flush()
         script = str(ROOT / "tests" / "peers" / "oidc_provider.mjs")
         command = [NODE, script, str(port), redirect_uri, groups.name]
         quiet = asyncio.subprocess.DEVNULL

@@ -64,8 +64,8 @@ COMMON = {
 ADMINISTRATION = {
     *(f"{API}/{path}" for path in (
         "audit", "chats/usage-limits", "chats/usage-limits/group-overrides/{group}",
-        "chats/usage-limits/overrides/{user}", "users", "users/{user}", "users/{user}/login-tokens",
-        "users/{user}/tokens", "users/{user}/tokens/{token_id}",
+        "chats/usage-limits/overrides/{user}", "users", "users/{user}", "users/{user}/identities",
+        "users/{user}/login-tokens", "users/{user}/tokens", "users/{user}/tokens/{token_id}",
     )),
 }  # fmt: skip
 # For workspaces, by their own token.

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from chatd.scopes import Role
-from chatd.store import identities, users
+from chatd.store import users
 from tests.integration.chatd.http.site import API, Site, bearer, serving
 from tests.support.oidc_provider import CLIENT, SECRET, OidcProvider, certified, lying
 
@@ -220,8 +220,13 @@ async def test_what_was_tied_is_forgotten_by_an_administrator(browser: Browser) 
     taken, _ = await browser.log_in("ann")
     told = browser.page
     browser.cookies["agentd_session"] = await _session_of(browser.site, "ann")
-    await browser.site.store.write(identities.untie, "ann")
+    untied = f"{API}/users/ann/identities"
+    member = await browser.site.status("DELETE", untied, bearer(browser.site.tokens["other"]))
+    await browser.site.store.write(users.set_role, "me", Role.ADMIN)
+    admin = await browser.site.status("DELETE", untied, bearer(browser.site.tokens["me"]))
 
+    assert (member, admin) == (403, 204)
+    assert [entry["target"] for entry in await audit(browser.site, "identity_untied")] == ["ann"]
     assert taken == 401
     assert "chatd users untie" in told
     assert (await browser.log_in("ann"))[0] == 303
