@@ -100,20 +100,21 @@ class OidcSettings(BaseSettings):
         return self.oidc_label or urlsplit(self.oidc_issuer or "").hostname or ""
 
 
-def is_safe_url(url: str, *, is_local: bool) -> bool:
+def is_safe_url(url: str, *, is_local: bool, has_query: bool = False) -> bool:
     """
     Whether *url* may be trusted with a login: HTTPS, or HTTP that stays on this machine.
 
     Args:
-        url: without user, query and fragment, else it is not.
+        url: without user and fragment, else it is not.
         is_local: HTTP on loopback will do.
+        has_query: a query will do.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         return False
-    is_plain = not (parts.query or parts.fragment or parts.username or parts.password or "?" in url)
+    is_plain = not (parts.fragment or parts.username or parts.password) and (has_query or "?" not in url)
     if not parts.hostname or not is_plain or not url.isprintable() or " " in url or port == 0:
         return False
     if parts.scheme == "https":

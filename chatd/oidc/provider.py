@@ -226,7 +226,7 @@ class Provider:
         is_local = self.issuer.startswith("http:")
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
             url = getattr(metadata, name)
-            if url is not None and not is_safe_url(url, is_local=is_local):
+            if url is not None and not is_safe_url(url, is_local=is_local, has_query=True):
                 raise SignInFailed(TEXT, reason="endpoint", detail=f"{name} is no https URL")
 
     async def _client(self, metadata: Metadata | None) -> AsyncOAuth2Client:
@@ -242,6 +242,9 @@ class Provider:
             async with asyncio.timeout(EXCHANGE_S):
                 yield
         except OAuthError as exc:
+            if exc.error != "invalid_grant":
+                # RFC 6749, 5.2: of us, not of the code.
+                raise SignInFailed(TEXT, reason="client", detail=f"{exc.error!s:.100}") from exc
             text = "The provider does not take this login's code; log in once more."
             raise SignInRefused(text, reason="code", detail=f"{exc.error!s:.100}") from exc
         except httpx2.HTTPStatusError as exc:

@@ -51,6 +51,12 @@ def test_a_login_goes_over_https_or_stays_here(url: str, *, is_local: bool, is_s
     assert is_safe_url(url, is_local=is_local) is is_safe
 
 
+def test_endpoints_may_have_a_query() -> None:
+    """RFC 6749, 3.1; an issuer may not: Discovery 1.0, 3."""
+    assert is_safe_url("https://id.example/authorize?p=x", is_local=False, has_query=True)
+    assert not is_safe_url("https://u@id.example/authorize?p=x", is_local=False, has_query=True)
+
+
 def test_what_belongs_together_is_taken() -> None:
     """Ours: the issuer is kept as the provider spells it, the other without its last slash."""
     found = OidcSettings.model_validate(WHOLE | {"public_url": "https://chats.example/team/"})

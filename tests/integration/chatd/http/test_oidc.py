@@ -249,6 +249,31 @@ async def test_keys_that_were_replaced_are_looked_up(
     assert (await browser.log_in("ann"))[0] == 303
 
 
+async def test_a_wrong_secret_is_for_operators(tmp_path: Path) -> None:
+    """Ours: who logs in can't help it; the audit log has the provider's word."""
+    async with deployment(tmp_path, "certified", oidc_client_secret="wrong") as (site, provider):
+        await add(site, "ann")
+        browser = Browser(site, provider)
+        status, _ = await browser.log_in("ann")
+
+        assert status == 502
+        assert "tell an administrator" in browser.page
+        (entry,) = await audit(site, "login_failed")
+        assert (entry["details"]["reason"], entry["details"]["detail"]) == ("client", "invalid_client")
+
+
+async def test_endpoints_may_have_a_query(browser: Browser) -> None:
+    """RFC 6749, 3.1: it is kept."""
+    liar = browser.provider
+    liar.document["authorization_endpoint"] = f"{liar.issuer}/authorize?p=policy"  # type: ignore[attr-defined]
+    liar.document["token_endpoint"] = f"{liar.issuer}/token?p=policy"  # type: ignore[attr-defined]
+    await add(browser.site, "ann")
+    url = await browser.begin()
+
+    assert parse_qs(urlsplit(url).query)["p"] == ["policy"]
+    assert (await browser.get(await liar.log_in(url, "ann")))[0] == 303
+
+
 async def test_an_ended_session_does_not_hold_up_the_login(browser: Browser) -> None:
     """Ours: a stale cookie is no reason to refuse."""
     await add(browser.site, "ann")
