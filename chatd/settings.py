@@ -305,7 +305,8 @@ class ChatdSettings(OidcSettings):
     login_attempts_per_minute: int = Field(
         default=30,
         ge=0,
-        description="Login links, and wrong tokens, an address may try in a minute; 0: no limit.",
+        description="Login links, steps of logins with a provider (two each), and wrong tokens, an address "
+        "may try in a minute; 0: no limit.",
     )
     address_requests_per_minute: int = Field(
         default=6000, ge=0, description="Requests without a token of one address in a minute; 0: no limit."

@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import socket
+import ssl
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -98,8 +99,8 @@ class LyingProvider:
         tells_name: whether the ID token has the name, or only the userinfo endpoint.
     """
 
-    def __init__(self, port: int, redirect_uri: str) -> None:
-        self.issuer = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int, redirect_uri: str, *, is_tls: bool = False) -> None:
+        self.issuer = f"{'https' if is_tls else 'http'}://127.0.0.1:{port}"
         self.redirect_uri = redirect_uri
         self.key: Key = RSAKey.generate_key(2048, {"kid": "k1", "use": "sig"})
         self.algorithm = "RS256"
@@ -120,7 +121,7 @@ class LyingProvider:
         self._people[person] = (name, groups)
         async with (
             aiohttp.ClientSession() as http,
-            http.get(f"{url}&person={person}", allow_redirects=False) as answer,
+            http.get(f"{url}&person={person}", allow_redirects=False, ssl=False) as answer,
         ):
             assert answer.status == 303, await answer.text()
             return answer.headers["Location"]
@@ -227,13 +228,13 @@ def unsigned(claims: Claims, header: Claims, signature: bytes = b"") -> str:
 
 
 @asynccontextmanager
-async def lying(redirect_uri: str) -> AsyncIterator[LyingProvider]:
+async def lying(redirect_uri: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[LyingProvider]:
     """Ours, running."""
     listener = _listener()
-    provider = LyingProvider(listener.getsockname()[1], redirect_uri)
+    provider = LyingProvider(listener.getsockname()[1], redirect_uri, is_tls=tls is not None)
     runner = web.AppRunner(provider.app(), shutdown_timeout=0.1)
     await runner.setup()
-    await web.SockSite(runner, listener).start()
+    await web.SockSite(runner, listener, ssl_context=tls).start()
     try:
         yield provider
     finally:

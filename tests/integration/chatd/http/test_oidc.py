@@ -1,6 +1,7 @@
 """Login by OpenID Connect, from a browser's side, with a certified provider and with one that can lie."""
 
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
@@ -65,12 +66,15 @@ async def audit(site: Site, *actions: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def deployment(path: Path, kind: str, **settings: Any) -> AsyncIterator[tuple[Site, Any]]:
+async def deployment(
+    path: Path, kind: str, *, tls: ssl.SSLContext | None = None, **settings: Any
+) -> AsyncIterator[tuple[Site, Any]]:
     """A control plane that people log in to with a provider."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         public_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with KINDS[kind](f"{public_url}/login/oidc/callback") as provider:
+        place = f"{public_url}/login/oidc/callback"
+        async with lying(place, tls) if tls else KINDS[kind](place) as provider:
             wish = {
                 "public_url": public_url,
                 "oidc_issuer": provider.issuer,

@@ -17,10 +17,12 @@ from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
+from chatd.oidc.fetching import tls_context
 from chatd.scopes import Role
 from chatd.store import users
 from tests.integration.chatd.http.site import API, Site
 from tests.integration.chatd.http.test_oidc import Browser, add, audit, deployment
+from tests.support.certificates import Authority, self_signed
 from tests.support.oidc_provider import SECRET, Claims, LyingProvider, unsigned
 
 pytestmark = pytest.mark.attack
@@ -352,6 +354,33 @@ async def test_endpoints_keep_to_the_outbound_policy(tmp_path: Path) -> None:
         assert status == 502
         (entry,) = await audit(site, "login_failed")
         assert "CHATD_OUTBOUND_ALLOW" in entry["details"]["detail"]
+
+
+@pytest.mark.parametrize("kind", ["good", "self-signed", "stranger's", "another host's", "expired"])
+async def test_a_provider_proves_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """Ours: over HTTPS with a certificate that is trusted, before anything is sent."""
+    authority, stranger = Authority(tmp_path, "authority"), Authority(tmp_path, "stranger")
+    made = {
+        "good": authority.server,
+        "self-signed": lambda: self_signed(tmp_path),
+        "stranger's": stranger.server,
+        "another host's": lambda: authority.server("evil.example"),
+        "expired": lambda: authority.server(starts=timedelta(days=-2), ends=timedelta(days=-1)),
+    }
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    tls_context.cache_clear()
+    request.addfinalizer(tls_context.cache_clear)
+    async with deployment(tmp_path, "lying", tls=made[kind]()) as (site, provider):
+        await add(site, "ann")
+        browser = Browser(site, provider)
+        status, url = await browser.get("/login/oidc")
+        if kind == "good":
+            assert (await browser.get(await provider.log_in(url, "ann")))[0] == 303
+            return
+        assert (status, provider.asked) == (502, [])
+        assert await reasons(site) == ["unreachable"]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost:1", "127.0.0.1:1"])

@@ -1,6 +1,5 @@
 """A login by OpenID Connect that begins at one replica and ends at another."""
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from chatd.scopes import Role
@@ -13,9 +12,7 @@ from tests.support.oidc_provider import CLIENT, SECRET, lying
 PUBLIC = "http://127.0.0.1:9"
 
 
-async def test_a_login_ends_at_another_replica_and_works_once(
-    new_replica: NewReplica, tmp_path: Path
-) -> None:
+async def test_a_login_ends_at_another_replica_and_works_once(new_replica: NewReplica) -> None:
     """Issue 10: nothing of it is in one process's memory, nor that it was used."""
     async with lying(f"{PUBLIC}/login/oidc/callback") as provider:
         provider.reuses_codes = True
