@@ -20,7 +20,7 @@ from chatd.errors import NotFound, Unavailable
 from chatd.scopes import Role
 from chatd.sealing import KEY_FILE, KeyFile, Sealer, new_key
 from chatd.settings import ChatdSettings
-from chatd.store import accounts, audit, sealed, tokens, users
+from chatd.store import accounts, audit, identities, sealed, tokens, users
 from chatd.store.accounts import TokenKind, TokenWish
 from chatd.store.database import Database, sqlite_url
 from chatd.store.store import utc_now
@@ -114,6 +114,15 @@ class Administration:
             NotFound: there is none of that name.
         """
         return _user(await self.write(_entry(AuditAction.USER_ENABLED, name), users.enable_user, name))
+
+    async def untie(self, name: str) -> int:
+        """
+        Forget who a user is at the providers that people log in with; how many were forgotten.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        return await self.write(_entry(AuditAction.IDENTITY_UNTIED, name), identities.untie, name)
 
     async def login_token(self, name: str) -> str:
         """

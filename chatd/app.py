@@ -50,6 +50,7 @@ from chatd.routes import (
     mcp,
     messages,
     misc,
+    oidc,
     open_streams,
     openapi,
     overrides,
@@ -144,9 +145,11 @@ def make_web_app(services: Services) -> web.Application:
     app[SETTINGS] = services.settings
     app[GUARDS] = Guards(services.settings)
     app[health.READINESS] = health.Readiness(services.store)
+    _add_provider(app)
     # Fixed paths first: `/chats/watch` is no chat.
     for table in (
         login.routes,
+        oidc.routes,
         health.routes,
         misc.routes,
         tokens.routes,
@@ -177,6 +180,15 @@ def make_web_app(services: Services) -> web.Application:
     app[bounds.BOUNDS] = bounds.Bounds(services.settings)
     open_streams.track_streams(app)
     return app
+
+
+def _add_provider(app: web.Application) -> None:
+    """Whom people log in with, if the settings name somebody."""
+    if app[SETTINGS].oidc_issuer is not None:
+        # Loaded where it is used: its libraries take a while.
+        from chatd.oidc.provider import Provider  # noqa: PLC0415
+
+        app[oidc.PROVIDER] = Provider(app[SETTINGS])
 
 
 def openapi_document() -> dict[str, Any]:

@@ -192,6 +192,19 @@ def enable(name: UserName, *, where: Where = HERE, as_json: AsJson = False) -> N
     _tell(_run(where, lambda admin: admin.enable(name)), as_json=as_json)
 
 
+@users_app.command
+def untie(name: UserName, *, where: Where = HERE) -> None:
+    """
+    Forget who a user is at the OpenID provider: their next login there is like their first.
+
+    Examples:
+    --------
+    chatd users untie ann --data /var/lib/chatd
+    """
+    count = _run(where, lambda admin: admin.untie(name))
+    sys.stdout.write(f"{plain(name)}: {count} forgotten\n")
+
+
 @users_app.command(name="login-url")
 def login_url(
     name: UserName,

@@ -16,6 +16,7 @@ ChatdError
             ResultsMismatch
             TooLarge
         Unauthorised
+            SignInRefused
         Forbidden
             AdminOnly
         ControlHeld
@@ -25,6 +26,7 @@ ChatdError
         NoModel
     PeerError
         ProviderFault
+        SignInFailed
     Misuse
 """
 
@@ -50,6 +52,8 @@ __all__ = [
     "QueueFull",
     "Refused",
     "ResultsMismatch",
+    "SignInFailed",
+    "SignInRefused",
     "TooLarge",
     "TooManyRequests",
     "TransitionNotAllowed",
@@ -178,6 +182,22 @@ class Unauthorised(Refused):
     code = "unauthorised"
 
 
+@dataclass(eq=False)
+class SignInRefused(Unauthorised):
+    """
+    Somebody whom a provider knows does not come in.
+
+    *reason* is a stable word, *detail* is for operators; *subject* and *name* are the provider's, as far as
+    they are known.
+    """
+
+    reason: str = ""
+    detail: str = ""
+    subject: str = ""
+    name: str = ""
+    code = "sign_in_refused"
+
+
 class Forbidden(Refused):
     """A valid credential without this right."""
 
@@ -230,3 +250,12 @@ class ProviderFault(PeerError):
     retry_after_s: float = 0.0
     detail: str | None = None
     code = "provider_fault"
+
+
+@dataclass(eq=False)
+class SignInFailed(PeerError):
+    """A provider did not do what a login needs; *reason* is a stable word, *detail* is for operators."""
+
+    reason: str = ""
+    detail: str = ""
+    code = "sign_in_failed"

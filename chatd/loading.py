@@ -27,7 +27,9 @@ def load_settings(**given: object) -> ChatdSettings:
         )
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
-        text = f"setting {'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+        where = ".".join(str(step) for step in first["loc"])
+        # Of several together there is no place.
+        text = f"setting {where}: {first['msg']}" if where else f"settings: {first['msg']}"
         raise BadSettings(text) from None
     except (OSError, ValueError) as exc:
         raise BadSettings(f"the configuration file can't be used: {exc}") from None
