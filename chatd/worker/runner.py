@@ -27,7 +27,7 @@ from chatd.errors import (
     ProviderFault,
     TransitionNotAllowed,
 )
-from chatd.faults import FaultKind, effective_delay_s, is_overflow_fault, retry_banner
+from chatd.faults import FaultKind, effective_delay_s, is_overflow_fault, overflow_fault, retry_banner
 from chatd.loop.answer import judge_answer
 from chatd.loop.collect import Collector
 from chatd.loop.decide import AwaitClient, Compact, Finish, Generate, RunTools, decide
@@ -43,7 +43,7 @@ from chatd.store import queries
 from chatd.store.boundaries import turn_progress
 from chatd.store.machine import STOPPED, ChatTx, Fence, cancelled_result
 from chatd.store.outages import is_outage
-from chatd.store.rows import NewMessage, chat_from_row, open_calls
+from chatd.store.rows import NewMessage, chat_from_row, notice_message, open_calls
 from chatd.store.store import derive_title
 from chatd.stream.buffer import Episode
 from chatd.stream.hub import Subscription
@@ -368,6 +368,10 @@ class Runner:
                     self._services.buffer.add(episode, role, fragment)
                 # A fast vendor's answer is here at once: watchers and other chats have a turn too.
                 await asyncio.sleep(0)
+        finished = self._collector.finished
+        if finished is not None and finished.reason == "context-exceeded" and self._overflow is None:
+            # Once: what a summarised history leaves no room for is kept as far as it came.
+            raise overflow_fault(labels.provider)
 
     async def _after_fault(
         self, row: sa.RowMapping, fault: ProviderFault, attempt: int, labels: ModelLabels
@@ -428,11 +432,11 @@ class Runner:
             usage=usage,
             cost_micros=cost_micros(source, usage),
         )
-
+        notices = [notice_message(answer.notice)] if answer.notice is not None else []
         pressure = await measure_pressure(self._services, chat, usage)
 
         def commit(tx: ChatTx) -> None:
-            tx.commit_step([message])
+            tx.commit_step([message, *notices])
             if error is not None:
                 tx.finish_error(error)
             elif not tx.open_calls() and not pressure.is_high:

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from chatd.faults import FaultKind, make_fault
-from chatd.wire import ToolResultPart
+from chatd.provider.protocol import Finished, PartDone
+from chatd.wire import TextPart, ToolResultPart
 from tests.integration.chatd.core.world import Gate, World, call, say
 
 AUTH = make_fault(FaultKind.AUTH, "scripted", retryable=False)
@@ -55,6 +56,15 @@ async def test_an_agent_is_started_and_its_report_read(world: World) -> None:
     assert not answer.is_error
     row = await world.row(child_id)
     assert (row["parent_chat_id"], row["root_chat_id"], row["owner_id"]) == (chat_id, chat_id, world.user_id)
+
+
+async def test_a_report_that_was_cut_off_says_so(world: World) -> None:
+    """Ours: who asked must know that the end is missing."""
+    world.model.scripts["do it"] = [[PartDone(TextPart(text="half a report")), Finished(reason="length")]]
+    chat_id, child_id = await spawned(world)
+    report = (await ask(world, chat_id, chat_id=str(child_id))).result["report"]
+
+    assert report.startswith("half a report\n\n[The answer was cut off")
 
 
 @pytest.mark.past_bug(17)
