@@ -1,4 +1,4 @@
-"""Model calls that are tried again: how that is told, and the way for those with nobody to tell it to."""
+"""Model calls that fail: how that is told, and the way to try again for those with nobody to tell it to."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,9 @@ import structlog
 
 from chatd.errors import ProviderFault
 from chatd.faults import FaultKind, effective_delay_s
-from chatd.wire import RetryPayload
+from chatd.wire import ChatError, RetryPayload
 
-__all__ = ["retried", "retry_payload"]
+__all__ = ["error_of", "retried", "retry_payload"]
 
 T = TypeVar("T")
 log = structlog.get_logger("chatd.retry")
@@ -29,6 +29,18 @@ def retry_payload(
         provider=fault.provider or None,
         status_code=fault.status_code,
         retrying_at=now + timedelta(milliseconds=delay_ms),
+    )
+
+
+def error_of(fault: ProviderFault) -> ChatError:
+    """A fault as clients see it."""
+    return ChatError(
+        message=str(fault),
+        detail=fault.detail,
+        kind=FaultKind(fault.kind),
+        provider=fault.provider or None,
+        retryable=fault.retryable,
+        status_code=fault.status_code,
     )
 
 

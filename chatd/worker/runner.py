@@ -23,6 +23,7 @@ from chatd.errors import (
     AgentUnavailable,
     ChatdError,
     LeaseLost,
+    ModelGone,
     NotFound,
     ProviderFault,
     TransitionNotAllowed,
@@ -58,7 +59,7 @@ from chatd.worker.context import system_of, wait_pinned
 from chatd.worker.leaving import leave_desktop
 from chatd.worker.offered import offered_tools, web_search_of
 from chatd.worker.rescue import Failed, Rescue
-from chatd.worker.retrying import retry_payload
+from chatd.worker.retrying import error_of, retry_payload
 from chatd.worker.services import Services
 
 __all__ = ["Runner"]
@@ -162,6 +163,9 @@ class Runner:
                 return
 
     async def _fail(self, row: sa.RowMapping, failure: BaseException) -> None:
+        if isinstance(failure, ModelGone):
+            await self._write(row, await self._rescue.replace_model(row), any_history=True)
+            return
         log.error("step failed", action="step_failed", chat_id=str(self._chat_id), exc_info=failure)
         if isinstance(failure, ChatdError):
             error = ChatError(message=str(failure), kind=FaultKind.GENERIC)
@@ -517,18 +521,6 @@ def _begin_attempt(tx: ChatTx) -> int | None:
         tx.take_steered()
         return None
     return tx.record_attempt()
-
-
-def error_of(fault: ProviderFault) -> ChatError:
-    """A fault as clients see it."""
-    return ChatError(
-        message=str(fault),
-        detail=fault.detail,
-        kind=FaultKind(fault.kind),
-        provider=fault.provider or None,
-        retryable=fault.retryable,
-        status_code=fault.status_code,
-    )
 
 
 def text_of(message: Message) -> str:

@@ -38,7 +38,7 @@ async def collect_text(services: Services, call: SideCall, request: ModelRequest
         Its text blocks, trimmed and joined by spaces.
 
     Raises:
-        BadRequest: the model's key is gone.
+        ModelGone: the model's key is gone.
         ProviderFault: it failed, or took longer than *timeout_s*.
 
     Cancellation: the call is closed.
