@@ -1,6 +1,6 @@
 """Provider failures: what they mean, what to tell a person, and how long to wait. Pure."""
 
-from chatd.faults.backoff import delay_s, effective_delay_s
+from chatd.faults.backoff import delay_s, effective_delay_s, spread_delay_s
 from chatd.faults.classify import (
     ReportedError,
     StreamCut,
@@ -34,5 +34,6 @@ __all__ = [
     "overflow_fault",
     "parse_retry_after",
     "retry_banner",
+    "spread_delay_s",
     "with_provider",
 ]

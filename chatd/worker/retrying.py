@@ -8,7 +8,7 @@ from typing import TypeVar
 import structlog
 
 from chatd.errors import ProviderFault
-from chatd.faults import FaultKind, effective_delay_s
+from chatd.faults import FaultKind, effective_delay_s, spread_delay_s
 from chatd.wire import ChatError, RetryPayload
 
 __all__ = ["error_of", "retried", "retry_payload"]
@@ -45,7 +45,11 @@ def error_of(fault: ProviderFault) -> ChatError:
 
 
 async def retried(
-    attempt: Callable[[], Awaitable[T]], *, max_attempts: int, deadline: float | None = None
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    max_attempts: int,
+    chance: Callable[[], float],
+    deadline: float | None = None,
 ) -> T:
     """
     Call until it succeeds; between two tries wait as a turn does.
@@ -53,6 +57,7 @@ async def retried(
     Args:
         attempt: one model call.
         max_attempts: tries in total.
+        chance: from 0 to 1, by which a wait is longer.
         deadline: of the event loop's clock; a wait that would pass it is not begun.
 
     Raises:
@@ -65,7 +70,7 @@ async def retried(
         try:
             return await attempt()
         except ProviderFault as fault:
-            delay_s = effective_delay_s(tries, fault.retry_after_s)
+            delay_s = spread_delay_s(effective_delay_s(tries, fault.retry_after_s), chance())
             tries += 1
             is_late = deadline is not None and asyncio.get_running_loop().time() + delay_s >= deadline
             if not fault.retryable or tries >= max_attempts or is_late:

@@ -28,7 +28,14 @@ from chatd.errors import (
     ProviderFault,
     TransitionNotAllowed,
 )
-from chatd.faults import FaultKind, effective_delay_s, is_overflow_fault, overflow_fault, retry_banner
+from chatd.faults import (
+    FaultKind,
+    effective_delay_s,
+    is_overflow_fault,
+    overflow_fault,
+    retry_banner,
+    spread_delay_s,
+)
 from chatd.loop.answer import judge_answer
 from chatd.loop.collect import Collector
 from chatd.loop.decide import AwaitClient, Compact, Finish, Generate, RunTools, decide
@@ -390,7 +397,8 @@ class Runner:
             return
         self._services.metrics.retried(labels, fault.kind)
         # One number for the event, the log and the wait.
-        delay_ms = math.ceil(effective_delay_s(attempt - 1, fault.retry_after_s) * 1000)
+        wait_s = effective_delay_s(attempt - 1, fault.retry_after_s)
+        delay_ms = math.ceil(spread_delay_s(wait_s, self._services.chance()) * 1000)
         log.info(
             "retry",
             action="retry",

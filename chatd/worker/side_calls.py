@@ -59,7 +59,12 @@ async def collect_text(services: Services, call: SideCall, request: ModelRequest
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         async with asyncio.timeout_at(deadline):
-            text, usage = await retried(ask, max_attempts=services.settings.max_attempts, deadline=deadline)
+            text, usage = await retried(
+                ask,
+                max_attempts=services.settings.max_attempts,
+                chance=services.chance,
+                deadline=deadline,
+            )
     except TimeoutError:
         raise make_fault(FaultKind.TIMEOUT, provider.name, retryable=False) from None
     await _book(services, call, request.model, usage)
