@@ -17,7 +17,7 @@ from chatd.prompt.convert import (
     read_result,
     safe_tool_id,
 )
-from chatd.provider.computer_forms import FORMS, ComputerForm
+from chatd.provider.computer_forms import FORMS, ComputerForm, lacking_actions
 from chatd.provider.computer_map import COMPUTER_TOOL, replayable_actions
 from chatd.provider.computer_map_anthropic import anthropic_from_canonical
 from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage, WebSearch
@@ -108,8 +108,11 @@ def goes_on_unthought(messages: list[_Block]) -> bool:
 
 
 def _computer_tool(computer: ComputerSpec, form: ComputerForm) -> _Block:
+    lacking = lacking_actions(form, computer.input_schema)
     if form == "toolset":
-        return {"type": FORMS[form].type}
+        # Every member is on unless it is switched off.
+        configs = {name: {"enabled": False} for name in lacking}
+        return {"type": FORMS[form].type, **({"configs": configs} if configs else {})}
     width, height = computer.model_size
     tool = {
         "type": FORMS[form].type,
@@ -117,7 +120,7 @@ def _computer_tool(computer: ComputerSpec, form: ComputerForm) -> _Block:
         "display_width_px": width,
         "display_height_px": height,
     }
-    return tool | {"enable_zoom": True} if "zoom" in FORMS[form].actions else tool
+    return tool | {"enable_zoom": "zoom" not in lacking} if "zoom" in FORMS[form].actions else tool
 
 
 def _mark(blocks: list[_Block]) -> None:
