@@ -1,6 +1,7 @@
 """Model calls beside the turn's own: a summary, a title. Text only, whole, bounded in time, booked."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -9,7 +10,7 @@ from chatd.faults import FaultKind, make_fault
 from chatd.loop.silence import listen
 from chatd.provider.catalog import ModelSource
 from chatd.provider.prices import cost_micros
-from chatd.provider.protocol import Finished, ModelRequest, PartDone
+from chatd.provider.protocol import Finished, ModelRequest, PartDone, TextDelta
 from chatd.store import side_calls
 from chatd.store.side_calls import BookedCall, Purpose
 from chatd.wire import TextPart, Usage
@@ -28,11 +29,23 @@ class SideCall:
     source: ModelSource
 
 
-async def collect_text(services: Services, call: SideCall, request: ModelRequest, *, timeout_s: float) -> str:
+def _unheard(_: str) -> None:
+    """For nobody."""
+
+
+async def collect_text(
+    services: Services,
+    call: SideCall,
+    request: ModelRequest,
+    *,
+    timeout_s: float,
+    hear: Callable[[str], None] = _unheard,
+) -> str:
     """
     Ask a model and wait for all of its text; try again what may heal while there is time.
 
-    What the call used is booked to the chat, whatever becomes of the text.
+    What the call used is booked to the chat, whatever becomes of the text. *hear* is told what was
+    said so far whenever it grows; another try begins anew.
 
     Returns:
         Its text blocks, trimmed and joined by spaces.
@@ -47,10 +60,13 @@ async def collect_text(services: Services, call: SideCall, request: ModelRequest
 
     async def ask() -> tuple[str, Usage | None]:
         texts: list[str] = []
-        usage = None
+        said, usage = "", None
         async with aclosing(listen(provider, request, services.patience)) as events:
             async for event in events:
-                if isinstance(event, PartDone) and isinstance(event.part, TextPart):
+                if isinstance(event, TextDelta):
+                    said += event.text
+                    hear(said)
+                elif isinstance(event, PartDone) and isinstance(event.part, TextPart):
                     texts.append(event.part.text.strip())
                 elif isinstance(event, Finished):
                     usage = event.usage

@@ -1,5 +1,6 @@
 """A root chat starts agents and waits for them."""
 
+import asyncio
 import uuid
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,7 @@ import pytest
 from chatd.faults import FaultKind, make_fault
 from chatd.provider.protocol import Finished, PartDone
 from chatd.wire import TextPart, ToolResultPart
-from tests.integration.chatd.core.world import Gate, World, call, say
+from tests.integration.chatd.core.world import LIMIT_S, Gate, World, call, say
 
 AUTH = make_fault(FaultKind.AUTH, "scripted", retryable=False)
 
@@ -80,6 +81,24 @@ async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
     await world.until_rest(chat_id)
 
     assert (await results(world, chat_id))[-1].result["report"] == "late"
+
+
+async def test_who_waits_sees_how_the_child_is_and_its_newest_line(world: World) -> None:
+    """Issue: progress for long ones; people see it at the call that waits."""
+    gate = Gate()
+    world.model.scripts["do it"] = [call(("x", "none"), text="I look\nat it."), [gate, *say("done")]]
+    chat_id, child_id = await spawned(world)
+    await gate.wait_reached()
+    world.model.scripts["hello"] = [call(("w", "wait_agent"), chat_id=str(child_id)), say("ok")]
+    await world.send(chat_id, "wait")
+    with world.hub.watch_chat(chat_id) as watching:
+        async with asyncio.timeout(LIMIT_S):
+            while not (told := world.services.buffer.progress(chat_id, after=0)):
+                await watching.wait()
+    gate.opened.set()
+    await world.until_rest(chat_id)
+
+    assert [(one.tool_call_id, one.text) for one in told] == [("w", "running: none failed")]
 
 
 async def test_a_desktop_agent_has_the_desktop_and_nothing_else(world: World) -> None:
