@@ -15,6 +15,7 @@ ChatdError
         BadRequest
             ResultsMismatch
             TooLarge
+            ModelGone
         Unauthorised
             SignInRefused
         Forbidden
@@ -44,6 +45,7 @@ __all__ = [
     "LastAdmin",
     "LeaseLost",
     "Misuse",
+    "ModelGone",
     "NoModel",
     "NotFound",
     "NotInControl",
@@ -158,6 +160,12 @@ class TooLarge(BadRequest):
     """More bytes than we take."""
 
     code = "too_large"
+
+
+class ModelGone(BadRequest):
+    """A chat's model is not offered any more: its key is gone."""
+
+    code = "model_gone"
 
 
 @dataclass(eq=False)
