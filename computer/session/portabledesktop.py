@@ -26,7 +26,7 @@ from computer.errors import ComputerError, DisplayLost, StartFailed
 from computer.session.backend import MAX_CUT_TEXT, SERVER
 from computer.session.cookie import create_cookie, write_authority
 from computer.session.exposure import check_closed
-from computer.session.process import Child, ProcessWatch, read_tail
+from computer.session.process import GRACE_S, Child, ProcessWatch, read_tail
 from computer.session.settings import SessionSettings
 from computer.session.sockets import make_socket_directory, remove_leftovers
 from computer.shielding import finish
@@ -234,13 +234,13 @@ class PortableDesktop:
             raise StartFailed(msg, log_tail=tail)
         return output[:OUTPUT_LIMIT]
 
-    async def stop(self) -> None:
-        """Run ``down``, then end whatever outlived it."""
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Run ``down``, then end whatever outlived it, by force after *grace_s*."""
         await self.bring_down()
         for role in (MANAGER, SERVER):
             member = self.members.get(role)
             if member is not None:
-                await member.stop()
+                await member.stop(grace_s)
         self.members.clear()
         if self._report is not None:
             remove_leftovers(self._report.display, self._report.xvnc_pid)

@@ -22,7 +22,7 @@ from computer.session.cookie import create_cookie, write_authority
 from computer.session.diagnosis import diagnose
 from computer.session.exposure import check_closed
 from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
-from computer.session.process import Child, ProcessWatch, describe_end, find_program, read_tail
+from computer.session.process import GRACE_S, Child, ProcessWatch, describe_end, find_program, read_tail
 from computer.session.settings import SessionSettings
 from computer.session.sockets import connect_unix, free_displays, make_socket_directory, remove_leftovers
 from computer.shielding import finish
@@ -243,11 +243,11 @@ class XvncDesktop:
             msg = f"Xvnc takes no viewer: {exc}"
             raise DisplayLost(msg) from exc
 
-    async def stop(self) -> None:
-        """Stop both; remove what they leave when they were killed."""
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Stop both, by force after *grace_s*; remove what they leave when they were killed."""
         server = self.members.get(SERVER)
         # Together: a manager that is busy with a changed keyboard hears of its end through the server.
-        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        await asyncio.gather(*(member.stop(grace_s) for member in self.members.values()))
         self.members.clear()
         if server is not None:
             remove_leftovers(self.number, server.pid)
