@@ -23,6 +23,7 @@ from agentd.wire.control import ViewerGrant
 from agentd.wishes import Wishes
 from computer.errors import DisplayLost
 from computer.geometry import Rect
+from computer.rfb.acknowledged import Acknowledged
 from computer.rfb.handshake import handshake
 from computer.rfb.messages import (
     Encoding,
@@ -135,6 +136,7 @@ class Relay:
 
     Attributes:
         sent_bytes, received_bytes: to and from the viewer.
+        acknowledged: the updates that it has taken in.
         waiting_since: monotonic seconds since which the viewer has not taken what it was sent.
     """
 
@@ -152,6 +154,7 @@ class Relay:
     received_bytes: int = 0
     waiting_since: float | None = None
     filter: RoleFilter = field(default_factory=RoleFilter)
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
     _parser: ViewerParser = field(init=False)
     # Up to here the server's bytes are the viewer's; from here on the feed's are.
     _mark: bytes | None = None
@@ -354,6 +357,7 @@ class Relay:
             self.on_press()
 
     def _pass_on(self, message: ViewerMessage) -> bytes:
+        self.acknowledged.note(message)
         passed = self.filter.pass_on(message)
         if passed and isinstance(message, ClipboardMessage) and message.is_request:
             self.on_paste()
