@@ -226,8 +226,9 @@ For example:
   agentd desktop trace show --last 5""",
     "export": """Save the action log as a zip: index.html to scrub through, the lines, the pictures.
 
-The page needs no network. Text typed as a secret is not in it, nor the picture after it; later pictures show
-whatever the screen shows.
+The page needs no network. Text typed as a secret is not in it, nor the picture after it; in later ones what
+the secret changed is black until it has changed again. Where a program shows it once more, elsewhere than
+above or below, it can be seen; and in recordings.
 
 For example:
   agentd desktop trace export run.zip

@@ -23,6 +23,7 @@ from agentd.desktops import Desktops
 from agentd.errors import AgentError
 from agentd.settings import AgentdSettings
 from agentd.trace.entry import LogEntry, describe_actions, fill_result, origin_fields
+from agentd.trace.shading import Shading
 from agentd.trace.storage import LogStorage
 from computer.errors import ComputerError
 from computer.geometry import Size
@@ -33,6 +34,7 @@ from computer.wire import ComputerCall, ComputerResult, ScreenshotData, Zoom
 __all__ = ["ActionLog", "make_action_log"]
 
 T = TypeVar("T")
+Region = tuple[int, int, int, int]
 
 # Desktops whose logs are kept besides those of this boot: where each chat has its own there may be many.
 MAX_LOGS = 32
@@ -61,11 +63,17 @@ class ActionLog:
         self._numbers: dict[str, int] = {}
         self._looked_at: dict[str, float] = {}
         self._is_failing = False
+        self._shading = Shading()
 
     async def begin(self, desktop: str, deed: Deed, origin: Origin) -> "_Watched":
         """Look at the screen before anything is done, unless nothing will be."""
         call = None if isinstance(deed, Chore) else deed
-        before = await self._look(desktop, call) if self._wants_picture(desktop, call) else None
+        is_secret = call is not None and bool(secrets_of(call))
+        wants = self._wants_picture(desktop, call)
+        # A secret's must be known whoever is in a hurry, and is native.
+        before = await self._look(desktop, None if is_secret else call) if wants or is_secret else None
+        if is_secret:
+            await self._shading.begin(desktop, before)
         size = Size(width=before.native_size[0], height=before.native_size[1]) if before is not None else None
         entry = LogEntry(
             number=0,
@@ -77,22 +85,32 @@ class ActionLog:
             actions=describe_actions(deed, size),
             **origin_fields(origin),
         )
-        return _Watched(self, call, entry, before, time.monotonic())
+        return _Watched(
+            log=self, call=call, entry=entry, before=before, began=time.monotonic(), is_secret=is_secret
+        )
 
     async def look(self, desktop: str) -> ScreenshotData | None:
-        """The screen as it is, where it can be seen."""
+        """The screen as it is, where it can be seen, without secrets."""
         return await self._look(desktop, None)
+
+    def may_keep(self, desktop: str) -> bool:
+        """Whether pictures of others may be kept: they show no secret."""
+        return not self._shading.covers(desktop)
+
+    def secret_typed(self, desktop: str) -> None:
+        """A call that types one has ended."""
+        self._shading.end(desktop)
 
     async def write(
         self,
-        call: ComputerCall | None,
         entry: LogEntry,
         before: ScreenshotData | None,
         after: ScreenshotData | None,
+        region: Region | None,
     ) -> None:
-        """Write one entry and its pictures; a failure is logged and no more."""
+        """Write one entry and its pictures, *region* being what the last shows; a failure is only logged."""
         try:
-            await finish(self._in_thread(lambda: self._write(call, entry, before, after)))
+            await finish(self._in_thread(lambda: self._write(entry, before, after, region)))
             self._is_failing = False
         except OSError as exc:
             if not self._is_failing:
@@ -134,17 +152,23 @@ class ActionLog:
             return None
         if session.status().state != "running":
             return None
+        is_covered = self._shading.covers(desktop)
+        size = call.model_size if call is not None and not is_covered else None
         try:
-            return await session.screenshot(call.model_size if call is not None else None)
+            picture = await session.screenshot(size)
         except ComputerError:
             return None
+        if is_covered and self._shading.covers(desktop):
+            return await self._shading.cover(desktop, picture)
+        # A secret may have begun meanwhile.
+        return picture if is_covered or not self._shading.covers(desktop) else None
 
     def _write(
         self,
-        call: ComputerCall | None,
         entry: LogEntry,
         before: ScreenshotData | None,
         after: ScreenshotData | None,
+        region: Region | None,
     ) -> None:
         storage = self._storage(entry.desktop)
         number = self._numbers.get(entry.desktop)
@@ -154,7 +178,7 @@ class ActionLog:
         if before is not None:
             update["before"] = storage.keep(before)
         if after is not None:
-            update["after"] = storage.keep(after, _region(call, after))
+            update["after"] = storage.keep(after, region)
         storage.append(entry.model_copy(update=update))
 
     def _storage(self, desktop: str) -> LogStorage:
@@ -181,7 +205,7 @@ def make_action_log(settings: AgentdSettings, desktops: Desktops) -> ActionLog:
     return ActionLog(desktops, settings.data_dir / "actions", max_picture_bytes=limit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Watched:
     """One call that goes on."""
 
@@ -190,28 +214,30 @@ class _Watched:
     entry: LogEntry
     before: ScreenshotData | None
     began: float
+    is_secret: bool
 
     async def ended(self, result: ComputerResult | None, error: BaseException | None) -> None:
         """Write it down."""
-        entry, after = self.entry, None
-        if self.call is None:
-            after = await self.log.look(entry.desktop)
-        elif result is not None:
+        entry, after, region = self.entry, None, None
+        if self.is_secret:
+            self.log.secret_typed(entry.desktop)
+        if self.call is not None and result is not None:
             entry = fill_result(entry, self.call, result)
             after = result.screenshot
+            region = _region(self.call, after) if after is not None else None
+        if self.call is None or (after is not None and not self.log.may_keep(entry.desktop)):
+            after, region = await self.log.look(entry.desktop), None
         if error is not None:
             code = getattr(error, "code", type(error).__name__)
             entry = entry.model_copy(update={"error": str(error) or code, "error_code": code})
         update: dict[str, object] = {"took_ms": round((time.monotonic() - self.began) * 1000, 1)}
-        if self.call is not None and secrets_of(self.call):
+        if self.is_secret:
             # The screen may show what was typed.
             update["hidden"], after = "secret", None
-        await self.log.write(self.call, entry.model_copy(update=update), self.before, after)
+        await self.log.write(entry.model_copy(update=update), self.before, after, region)
 
 
-def _region(call: ComputerCall | None, after: ScreenshotData) -> tuple[int, int, int, int] | None:
-    if call is None:
-        return None
+def _region(call: ComputerCall, after: ScreenshotData) -> Region | None:
     last = call.actions[-1]
     is_whole = after.model_size == (call.model_size or after.native_size)
     return last.region if isinstance(last, Zoom) and not is_whole else None
