@@ -55,7 +55,7 @@ class Desk:
 
 
 class Viewer:
-    """The near end of a viewer's connection; clear *room* to take no bytes, set *is_silent* to answer no ping."""
+    """The near end of a viewer's connection; clear *room* to take no bytes; *is_silent* answers no ping."""
 
     def __init__(self) -> None:
         self.got = bytearray()
