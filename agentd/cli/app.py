@@ -70,10 +70,13 @@ For example:
 Without --chat and --agent: a desktop of the daemon on this machine, --name of several. Control is
 asked for when a program connects, and again with a press while nobody else has it.
 Only programs of the same user are served. With --json: {listen}.
+--chat and --agent mean the running `agentd up`, or the control plane at --url; a token of it is in
+AGENTD_TOKEN or --token-file.
 
 For example:
   agentd vnc &  vncviewer 127.0.0.1::5901
-  agentd vnc --chat 0b6f… --listen 127.0.0.1:0 --view-only --json""",
+  agentd vnc --chat 0b6f… --listen 127.0.0.1:0 --view-only --json
+  AGENTD_TOKEN=… agentd vnc --url https://chats.example.com --agent box""",
     "daemon": """Run the workspace daemon alone; this is what systemd starts.
 
 AGENTD_CONTROL_URL and AGENTD_AGENT_TOKEN name the control plane that it dials. SIGHUP reads AGENTD_CONFIG
