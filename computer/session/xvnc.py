@@ -19,7 +19,7 @@ from computer.errors import ComputerError, DisplayLost, StartFailed
 from computer.session.backend import MAX_CUT_TEXT, SERVER
 from computer.session.browser import BROWSERS, with_profile
 from computer.session.cookie import create_cookie, write_authority
-from computer.session.diagnosis import diagnose
+from computer.session.diagnosis import diagnose, is_taken
 from computer.session.exposure import check_closed
 from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
 from computer.session.process import GRACE_S, Child, ProcessWatch, describe_end, find_program, read_tail
@@ -37,12 +37,6 @@ POLL_S = 0.01
 MANAGER_LIMIT_S = 10.0
 # Seconds that a server may take to say why it ends.
 LAST_WORDS_S = 0.5
-TAKEN = (
-    "already active",
-    "already running",
-    "Cannot establish any listening sockets",
-    "could not create lock",
-)
 MANAGER = "openbox"
 NO_MANAGER = (
     "no window manager: openbox is not installed (apt-get install openbox), so windows have no frames "
@@ -112,7 +106,7 @@ class XvncBackend:
             await server.stop()
             del desktop.members[SERVER]
             tail = read_tail(desktop.log("xvnc"))
-            if not any(sign in tail for sign in TAKEN):
+            if not is_taken(tail):
                 msg = f"Xvnc ended at once {describe_end(server)}"
                 raise StartFailed(msg, log_tail=tail)
         msg = "no free display number"
