@@ -229,6 +229,9 @@ For example:
   agentd desktop trace show --last 5""",
     "export": """Save the action log as a zip: index.html to scrub through, the lines, the pictures.
 
+A step has its pictures before and after, what changed between, and how long the screen took to be quiet.
+Calls that ask for no picture, as `agentd desktop do` makes, are not waited for: the picture after is of 0.3 s
+later at most, and of those within one second only the first has pictures.
 The page needs no network. Text typed as a secret is not in it, nor the picture after it; in later ones what
 the secret changed is black until it has changed again. Where a program shows it once more, elsewhere than
 above or below, it can be seen; and in recordings.

@@ -10,7 +10,8 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +24,7 @@ from agentd.desktops import Desktops
 from agentd.errors import AgentError
 from agentd.settings import AgentdSettings
 from agentd.trace.entry import LogEntry, describe_actions, fill_result, origin_fields
+from agentd.trace.pixels import changed_box
 from agentd.trace.shading import Shading
 from agentd.trace.storage import LogStorage
 from computer.errors import ComputerError
@@ -40,9 +42,19 @@ Region = tuple[int, int, int, int]
 MAX_LOGS = 32
 # Seconds between two pictures before calls that ask for no picture themselves.
 PICTURE_PAUSE_S = 1.0
+# Seconds until the picture after such a call, unless the next call comes first.
+AFTER_S = 0.3
 LOOKING = frozenset({"screenshot", "zoom", "cursor_position"})
 
 log = structlog.get_logger("agentd.actions")
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """The picture after a call that asked for none: when it is due, and whether it was taken."""
+
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ActionLog:
@@ -64,11 +76,17 @@ class ActionLog:
         self._looked_at: dict[str, float] = {}
         self._is_failing = False
         self._shading = Shading()
+        self._following: dict[str, _Following] = {}
+        self._chores: set[asyncio.Task[None]] = set()
 
     async def begin(self, desktop: str, deed: Deed, origin: Origin) -> "_Watched":
         """Look at the screen before anything is done, unless nothing will be."""
         call = None if isinstance(deed, Chore) else deed
         is_secret = call is not None and bool(secrets_of(call))
+        if (following := self._following.get(desktop)) is not None:
+            # What comes now must not be on the picture after the last call.
+            following.due.set()
+            await following.looked.wait()
         wants = self._wants_picture(desktop, call)
         # A secret's must be known whoever is in a hurry, and is native.
         before = await self._look(desktop, None if is_secret else call) if wants or is_secret else None
@@ -101,26 +119,60 @@ class ActionLog:
         """A call that types one has ended."""
         self._shading.end(desktop)
 
+    def follow(self, call: ComputerCall, entry: LogEntry, before: ScreenshotData) -> None:
+        """Look at the screen once *call*, written down already, may be seen there; write that down too."""
+        following = self._following[entry.desktop] = _Following()
+        task = asyncio.create_task(
+            self._follow(following, call, entry, before), name=f"picture after {entry.number}"
+        )
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+    async def _follow(
+        self, following: _Following, call: ComputerCall, entry: LogEntry, before: ScreenshotData
+    ) -> None:
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(AFTER_S):
+                    await following.due.wait()
+            after = await self._look(entry.desktop, call)
+        finally:
+            following.looked.set()
+            if self._following.get(entry.desktop) is following:
+                del self._following[entry.desktop]
+        if after is not None:
+            box = await asyncio.to_thread(changed_box, before, after)
+            changed = entry.changed if box is None else (box,)
+            await self.write(entry.model_copy(update={"changed": changed}), before, after, None)
+
     async def write(
         self,
         entry: LogEntry,
         before: ScreenshotData | None,
         after: ScreenshotData | None,
         region: Region | None,
-    ) -> None:
-        """Write one entry and its pictures, *region* being what the last shows; a failure is only logged."""
+    ) -> LogEntry | None:
+        """
+        Write one entry and its pictures, *region* being what the last shows; a failure is only logged.
+
+        Returns it with the number that it got; one that has a number stands for the earlier one of that.
+        """
         try:
-            await finish(self._in_thread(lambda: self._write(entry, before, after, region)))
+            written = await finish(self._in_thread(lambda: self._write(entry, before, after, region)))
             self._is_failing = False
+            return written
         except OSError as exc:
             if not self._is_failing:
                 log.warning("the action log can't be written", action="action_log_failed", reason=str(exc))
             self._is_failing = True
+            return None
 
     async def entries(
         self, desktop: str, *, chat_id: str | None = None, last: int | None = None
     ) -> list[LogEntry]:
         """Entries of one desktop, oldest first; those of one chat, the *last* so many."""
+        if self._chores:
+            await asyncio.wait(self._chores)
         every = await self._in_thread(lambda: self._storage(desktop).entries())
         chosen = [entry for entry in every if chat_id is None or entry.chat_id == chat_id]
         return chosen[-last:] if last else chosen
@@ -131,6 +183,10 @@ class ActionLog:
 
     async def close(self) -> None:
         """Write what is still to be written; harmless when repeated."""
+        chores = tuple(self._chores)
+        for chore in chores:
+            chore.cancel()
+        await asyncio.gather(*chores, return_exceptions=True)
         # With nothing to wait for but the jobs in its queue, the thread ends by itself.
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -169,17 +225,21 @@ class ActionLog:
         before: ScreenshotData | None,
         after: ScreenshotData | None,
         region: Region | None,
-    ) -> None:
+    ) -> LogEntry:
         storage = self._storage(entry.desktop)
-        number = self._numbers.get(entry.desktop)
-        number = (storage.last_number() if number is None else number) + 1
-        self._numbers[entry.desktop] = number
-        update: dict[str, object] = {"number": number}
+        update: dict[str, object] = {"number": entry.number or self._next_number(entry.desktop, storage)}
         if before is not None:
             update["before"] = storage.keep(before)
         if after is not None:
             update["after"] = storage.keep(after, region)
-        storage.append(entry.model_copy(update=update))
+        written = entry.model_copy(update=update)
+        storage.append(written)
+        return written
+
+    def _next_number(self, desktop: str, storage: LogStorage) -> int:
+        number = self._numbers.get(desktop)
+        self._numbers[desktop] = number = (storage.last_number() if number is None else number) + 1
+        return number
 
     def _storage(self, desktop: str) -> LogStorage:
         if desktop not in self._storages:
@@ -234,7 +294,10 @@ class _Watched:
         if self.is_secret:
             # The screen may show what was typed.
             update["hidden"], after = "secret", None
-        await self.log.write(entry.model_copy(update=update), self.before, after, region)
+        written = await self.log.write(entry.model_copy(update=update), self.before, after, region)
+        is_unseen = result is not None and after is None and not self.is_secret
+        if is_unseen and written is not None and self.call is not None and self.before is not None:
+            self.log.follow(self.call, written, self.before)
 
 
 def _region(call: ComputerCall, after: ScreenshotData) -> Region | None:

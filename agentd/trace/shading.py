@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pybase64
-from numpy.typing import NDArray
 from PIL import Image
 
+from agentd.trace.pixels import decode
 from agentd.trace.shade import Shade
 from computer.wire import ScreenshotData
 
@@ -63,7 +62,7 @@ class Shading:
         """A secret is about to be typed; *before* is the whole screen until then, native."""
         shaded = self._shaded.get(desktop)
         if shaded is None:
-            pixels = None if before is None else await asyncio.to_thread(_decode, before)
+            pixels = None if before is None else await asyncio.to_thread(decode, before)
             is_lossy = before is not None and before.media_type != "image/png"
             # Another call may have begun meanwhile.
             shaded = self._shaded.setdefault(desktop, _Shaded(Shade(pixels, is_lossy=is_lossy)))
@@ -88,14 +87,9 @@ class Shading:
 
 
 def _cover(shade: Shade, picture: ScreenshotData, *, is_typed: bool) -> ScreenshotData:
-    covered = shade.cover(_decode(picture), is_typed=is_typed)
+    covered = shade.cover(decode(picture), is_typed=is_typed)
     out = io.BytesIO()
     Image.fromarray(covered).save(out, "PNG", compress_level=LEVEL)
     return picture.model_copy(
         update={"media_type": "image/png", "data": pybase64.b64encode(out.getvalue()).decode()}
     )
-
-
-def _decode(picture: ScreenshotData) -> NDArray[np.uint8]:
-    with Image.open(io.BytesIO(pybase64.b64decode(picture.data))) as image:
-        return np.asarray(image.convert("RGB"))

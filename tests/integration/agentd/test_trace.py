@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import threading
+import time
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -113,6 +114,32 @@ async def test_secret_on_the_screen_is_in_no_picture(client: aiohttp.ClientSessi
     assert len(kept) >= 6
     assert not any(picture[ink].any() for picture in kept)
     assert all(picture[300:].any() for picture in kept)
+
+
+async def test_call_that_asks_for_no_picture_has_both(client: aiohttp.ClientSession, daemon: Daemon) -> None:
+    """Required: before, after and what changed, for `agentd desktop do` as well; at most once a second."""
+    async with client.post(f"{DESKTOP}/open", json={"argv": ["xterm", "-geometry", "60x20+0+0"]}) as response:
+        assert response.status == 200, await response.text()
+    await _act(client, {"action": "mouse_move", "coordinate": [100, 75]})
+    daemon.action_log._looked_at.clear()
+    answers = []
+    for text in ("typed", "again"):
+        async with client.post(f"{DESKTOP}/action", json={"action": "type", "text": text}) as response:
+            answers.append(await response.json())
+        # Waits for the picture after it.
+        async with client.get(f"{DESKTOP}/trace/export") as response:
+            archive = zipfile.ZipFile(io.BytesIO(await response.read()))
+        daemon.action_log._looked_at["main"] = time.monotonic()
+    *_, first, second = map(json.loads, archive.read("actions.jsonl").splitlines())
+    names = {Path(name).stem: name for name in archive.namelist()}
+    before, after = (_pixels(archive.read(names[first[side]["sha256"]])) for side in ("before", "after"))
+
+    assert [answer["screenshot"] for answer in answers] == [None, None]
+    assert (first["number"], second["number"]) == (3, 4)
+    left, top, right, bottom = first["changed"][0]
+    assert (before != after)[top:bottom, left:right].any()
+    assert (right, bottom) < (640, 480)
+    assert (second.get("before"), second.get("after")) == (None, None)
 
 
 async def _look(client: aiohttp.ClientSession) -> NDArray[np.uint8]:
