@@ -88,7 +88,7 @@ def desktop_viewers(*, as_json: Json = False) -> None:
     for row in rows:
         dropped = ", ".join(f"{count} {what}" for what, count in row["dropped"].items() if count)
         sent, lag = f"{row['sent_bytes'] / 1e6:.1f} MB", f"{row['lag_ms']:.0f} ms"
-        frames = str(row["frames"])
+        frames = "?" if row["frames"] is None else str(row["frames"])
         table.add_row(
             row["desktop"], row["name"], row["role"], row["source"], sent, frames, lag, dropped, row["seat"]
         )
