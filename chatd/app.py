@@ -24,6 +24,7 @@ from chatd.constants import MAX_BODY_BYTES
 from chatd.datadir import DataDir
 from chatd.errors import Unavailable
 from chatd.mcp_host import McpHost
+from chatd.memory import give_back_after_storms
 from chatd.provider.catalog import Catalog, ModelSource, rehearsal_sources, sources_from_settings
 from chatd.push.sender import PushSender
 from chatd.reloading import reload_settings
@@ -275,6 +276,7 @@ class ControlPlane:
             ("titles", find_titles(services)),
             ("announcements", announce_answers(services)),
             ("bounds", self.bounds.run()),
+            ("memory", give_back_after_storms(lambda: self.bounds.connections)),
         ):
             readiness.watch(self._run(name, work))
         # Before all else at the end: what runs in workspaces is not stopped by our going.
