@@ -71,6 +71,7 @@ class VncDisplay:
         self.is_closed = False
         self._is_aborted = False
         self._buttons: dict[int, None] = {}
+        self._has_pointed = False
         self._connection = RfbConnection(address, password)
         try:
             self._keyboard = Keyboard(self._connection)
@@ -161,6 +162,9 @@ class VncDisplay:
         """Send a pointer event."""
         self._screen.size().check_holds(point)
         self._screen.position = point
+        if not (self._has_pointed or self._connection.client.has_fences) and point == Point(x=0, y=0):
+            # x11vnc believes that the pointer is there at first, wherever it is, and leaves it.
+            self._send_pointer()
         if self._connection.client.pointer is not None:
             self._connection.client.pointer = point
         self._send_pointer()
@@ -175,7 +179,8 @@ class VncDisplay:
         """
         if not 1 <= button <= BUTTONS:
             msg = (
-                f"a VNC server has no button {button} (back and forward are keys there: alt+Left, alt+Right)"
+                f"a VNC server has no button {button}; back and forward are keys there: press alt+Left, "
+                "alt+Right"
             )
             raise InvalidAction(msg)
         if button not in self._buttons:
@@ -296,4 +301,5 @@ class VncDisplay:
         mask = sum(1 << (button - 1) for button in self._buttons)
         place = self._known_position()
         self._connection.send(render_pointer(place.x, place.y, mask))
+        self._has_pointed = True
         self._connection.sync()
