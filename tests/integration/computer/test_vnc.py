@@ -23,7 +23,7 @@ from computer.display.vnc.display import UNSEEN
 from computer.display.x11 import X11Display, connect
 from computer.display.x11.connection import XConnection, connected, disconnect
 from computer.driver import ComputerDriver
-from computer.errors import CaptureTimeout, DisplayLost, InvalidAction, RfbProtocolError
+from computer.errors import CaptureTimeout, DisplayLost, InvalidAction, NotConfirmed, RfbProtocolError
 from computer.geometry import Point, Size
 from computer.keys import parse_chord
 from computer.wire import ComputerCall
@@ -320,6 +320,27 @@ def test_paste_that_nobody_takes_is_an_error(display: VncDisplay) -> None:
         display.paste_text("é")
     with pytest.raises(InvalidAction, match="character 0 "):
         list(display.type_text("漢"))
+
+
+async def test_paste_that_nobody_takes_after_a_key_tells_what_arrived(
+    server: RfbServer, client: XConnection
+) -> None:
+    """Required: the line end was pressed, so this is no refusal; the offset of the first lost character."""
+    _open_window(client)
+    address = server.address
+    driver = ComputerDriver(lambda: VncDisplay(address))
+    await driver.open()
+    typing = {"action": "type", "text": "\n漢字"}
+    result = await driver.perform(ComputerCall.model_validate({"actions": [typing]}))
+    client.sync()
+    events = [client.next_event() for _ in range(client.pending_events())]
+    await driver.close()
+
+    assert result.error_code == NotConfirmed.code
+    assert "character 1 " in (result.error or "")
+    assert "the first character was delivered, the rest was not" in (result.error or "")
+    keys = [event.detail for event in events if event.type == X.KeyPress]
+    assert keys[0] == client.keysym_to_keycode(0xFF0D)
 
 
 def test_window_receives_clicks_at_the_point(display: VncDisplay, client: XConnection) -> None:
