@@ -78,7 +78,9 @@ const ACTIONS: Record<string, (action: JsonObject) => string> = {
   double_click: click("Double-click"),
   triple_click: click("Triple-click"),
   click: (action) =>
-    click(`${TIMES[Number(action.count ?? 1)] ?? "Click"} ${String(action.button ?? "left")}`)(action),
+    click(`${TIMES[Number(action.count ?? 1)] ?? "Click"} ${String(action.button ?? "left")}`)(
+      action,
+    ),
   left_mouse_down: click("Hold the mouse button"),
   left_mouse_up: click("Release the mouse button"),
   left_click_drag: (action) => {
