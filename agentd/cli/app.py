@@ -144,6 +144,7 @@ For example:
 
 screenshot; cursor_position; zoom {region}; mouse_move {coordinate};
 left_click, right_click, middle_click, double_click, triple_click {coordinate?, modifiers?};
+click {button?, count?, coordinate?, modifiers?}: left, middle, right, back, forward; one to three times;
 left_mouse_down, left_mouse_up {coordinate?}; button_down, button_up {button, coordinate?};
 left_click_drag {start_coordinate?, coordinate}; drag {path, button?, modifiers?};
 scroll {coordinate?, scroll_direction, scroll_amount}; key, key_down, key_up {text};

@@ -129,6 +129,14 @@ def desktop_do(action: Dashed[str], *, name: DesktopName = "main", as_json: Json
         print_json(result)
     else:
         sys.stdout.write("\n".join(report["output"] for report in result["reports"]) + "\n")
+        for warning in _warnings_of(result):
+            sys.stderr.write(f"warning: {warning}\n")
+
+
+def _warnings_of(result: dict[str, Any]) -> list[str]:
+    """What could not be confirmed: of each action, then of the whole."""
+    warnings = [report["warning"] for report in result["reports"]]
+    return [*filter(None, warnings), *result["warnings"]]
 
 
 def desktop_open(
