@@ -127,15 +127,14 @@ class Daemon:
             on_ready=self._on_ready,
         )
         self.mcp = McpHost(settings, self.registry, os.environ, tell=self.calls.progress.tell)
-        self.mcp_server = make_server(
-            served_tools(
-                self.hands,
-                self.desktops,
-                self.registry,
-                with_builtin="files" in settings.mcp_serve,
-            ),
-            self.calls,
+        self.mcp_tools = served_tools(
+            self.hands,
+            self.desktops,
+            self.recordings,
+            self.registry,
+            with_builtin="files" in settings.mcp_serve,
         )
+        self.mcp_server = make_server(self.mcp_tools, self.calls, self.context)
         self.mcp_http: McpHttp | None = None
         self.link = self._make_link()
         self.stream_port: StreamPort | None = None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from agentd.wishes import Wishes
 from computer.broadcast import Broadcast, Frame
 from computer.errors import ComputerError
+from computer.rfb.acknowledged import SEEN
 from computer.rfb.messages import (
     CONTINUOUS_UPDATES,
     SET_PIXEL_FORMAT,
@@ -26,8 +27,6 @@ __all__ = ["Feed"]
 
 _FENCE_HEAD = 9
 _KNOWN_FLAGS = FenceFlag.BLOCK_BEFORE | FenceFlag.BLOCK_AFTER | FenceFlag.SYNC_NEXT
-# Payload of our own fences: the watcher has come to the end of an update.
-_SEEN = b"agentd: seen"
 
 
 class Feed:
@@ -76,7 +75,7 @@ class Feed:
             case FenceMessage(is_reply=False):
                 flags = int.from_bytes(message.raw[4:8], "big") & _KNOWN_FLAGS
                 self._out += render_fence(flags, message.raw[_FENCE_HEAD:])
-            case FenceMessage() if message.raw[_FENCE_HEAD:] == _SEEN:
+            case FenceMessage() if message.raw[_FENCE_HEAD:] == SEEN:
                 self._has_asked = True
             case _:
                 return False
@@ -151,7 +150,7 @@ class Feed:
         except (ComputerError, RuntimeError):
             # Its encoder has been shut down.
             return None
-        return data + render_fence(FenceFlag.REQUEST, _SEEN) if self._wishes.is_continuous else data
+        return data + render_fence(FenceFlag.REQUEST, SEEN) if self._wishes.is_continuous else data
 
     def _resize(self) -> bytes | None:
         grid = self._broadcast.frame.grid

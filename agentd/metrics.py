@@ -50,7 +50,8 @@ class Metrics(Collector):
         for name, text, field in COUNTERS:
             counter = CounterMetricFamily(name, text, labels=LABELS)
             for row in figures:
-                counter.add_metric(_labels(row), getattr(row, field))
+                if (figure := getattr(row, field)) is not None:
+                    counter.add_metric(_labels(row), figure)
             yield counter
         yield _lag(figures)
         yield _dropped(figures)

@@ -5,7 +5,8 @@ Owns the copying, the role of the moment and the figures. The desktop's greeting
 that a viewer that gives up in the middle of its own never counts against the desktop's server; what
 the viewer sends reaches the server as whole messages or not at all.
 
-Invariant: when ``run`` returns, nothing that this viewer pressed is down.
+Invariant: when ``run`` returns, nothing that this viewer pressed is down; nor is it two seconds after the
+last sign of life of a viewer that is gone without a word.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
+
 from agentd.feed import Feed
 from agentd.lease import Party
 from agentd.silence import Silence
@@ -23,6 +26,7 @@ from agentd.wire.control import ViewerGrant
 from agentd.wishes import Wishes
 from computer.errors import DisplayLost
 from computer.geometry import Rect
+from computer.rfb.acknowledged import Acknowledged
 from computer.rfb.handshake import handshake
 from computer.rfb.messages import (
     Encoding,
@@ -35,6 +39,8 @@ from computer.rfb.roles import HIDE_CLIPBOARD, Role, RoleFilter
 from computer.rfb.viewer import ClipboardMessage, ViewerMessage, ViewerParser
 
 __all__ = ["DesktopEnd", "Ending", "Relay", "ViewerEnd", "greet"]
+
+log = structlog.get_logger("agentd.relay")
 
 # Bytes read at once. Xvnc writes at most 64 KiB pieces; more only adds latency.
 CHUNK_BYTES = 64 * 1024
@@ -53,6 +59,11 @@ MARK_LIMIT_S = 10.0
 UNWATCHED = render_encodings([Encoding.RAW, Encoding.DESKTOP_SIZE, Encoding.FENCE])
 # Seconds in which a server must take what releases the viewer's keys and buttons.
 RELEASE_LIMIT_S = 1.0
+# Of a viewer that holds something down: seconds between two pings at most, without any sign of life until
+# it is let go of, and for a ping to be on its way. All together must stay below two.
+HELD_PING_S = 0.5
+HELD_SILENCE_S = 1.5
+HELD_PING_LIMIT_S = 0.2
 
 
 class ViewerEnd(Protocol):
@@ -62,7 +73,10 @@ class ViewerEnd(Protocol):
         """Hand bytes over, waiting for room; raises ConnectionError when the viewer is gone."""
 
     async def receive(self) -> bytes | None:
-        """The next bytes; None when the viewer has gone."""
+        """The next bytes, none for a mere sign of life; None when the viewer has gone."""
+
+    async def ping(self) -> None:
+        """Ask for a sign of life; raises ConnectionError when the viewer is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +149,7 @@ class Relay:
 
     Attributes:
         sent_bytes, received_bytes: to and from the viewer.
+        acknowledged: the updates that it has taken in.
         waiting_since: monotonic seconds since which the viewer has not taken what it was sent.
     """
 
@@ -152,11 +167,14 @@ class Relay:
     received_bytes: int = 0
     waiting_since: float | None = None
     filter: RoleFilter = field(default_factory=RoleFilter)
+    acknowledged: Acknowledged = field(default_factory=Acknowledged)
     _parser: ViewerParser = field(init=False)
     # Up to here the server's bytes are the viewer's; from here on the feed's are.
     _mark: bytes | None = None
     _passing: asyncio.Task[None] | None = None
     _is_reading: bool = False
+    _holds: asyncio.Event = field(default_factory=asyncio.Event)
+    _heard_at: float = 0.0
 
     def __post_init__(self) -> None:
         self._parser = ViewerParser(self.desktop.init)
@@ -238,13 +256,36 @@ class Relay:
 
     async def _copy(self) -> Ending:
         directions = [asyncio.ensure_future(self._to_viewer()), asyncio.ensure_future(self._to_desktop())]
+        watching = asyncio.ensure_future(self._watch_silence())
         try:
             done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
             return next(task for task in directions if task in done).result()
         finally:
-            for task in directions:
+            for task in (*directions, watching):
                 task.cancel()
-            await asyncio.gather(*directions, return_exceptions=True)
+            await asyncio.gather(*directions, watching, return_exceptions=True)
+
+    async def _watch_silence(self) -> None:
+        """
+        Let go of what a viewer holds that gives no sign of life any more.
+
+        It may only be slow, and its answers wait behind pictures: it keeps control, and may press again.
+        """
+        while True:
+            await self._holds.wait()
+            left_s = self._heard_at + HELD_SILENCE_S - self.clock()
+            if not self.filter.is_holding:
+                self._holds.clear()
+            elif left_s <= 0:
+                log.info("held input released", action="viewer_silent", seat=self.grant.seat)
+                self.desktop.writer.write(self.filter.release())
+            else:
+                with suppress(OSError):
+                    async with asyncio.timeout(min(HELD_PING_LIMIT_S, left_s)):
+                        await self.viewer.ping()
+                await asyncio.sleep(
+                    max(0.0, min(HELD_PING_S, self._heard_at + HELD_SILENCE_S - self.clock()))
+                )
 
     async def _to_viewer(self) -> Ending:
         try:
@@ -343,17 +384,21 @@ class Relay:
     def _take(self, data: bytes) -> None:
         """Pass on what *data* completes, as far as the role of the moment allows."""
         self.received_bytes += len(data)
+        self._heard_at = self.clock()
         self.filter.has_pressed = False
         messages = self._parser.receive(data)
         if not messages:
             return
         self.desktop.writer.write(b"".join(map(self._pass_on, messages)))
+        if self.filter.is_holding:
+            self._holds.set()
         if self.filter.role is Role.CONTROLLER:
             self.on_input()
         elif self.filter.has_pressed:
             self.on_press()
 
     def _pass_on(self, message: ViewerMessage) -> bytes:
+        self.acknowledged.note(message)
         passed = self.filter.pass_on(message)
         if passed and isinstance(message, ClipboardMessage) and message.is_request:
             self.on_paste()

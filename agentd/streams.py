@@ -18,7 +18,7 @@ from aiohttp import WSMsgType, web
 
 from agentd.errors import NotFound
 from agentd.viewers import Admission, Viewers
-from agentd.wire.upgrade import SUBPROTOCOL
+from agentd.wire.upgrade import ALIVE, SUBPROTOCOL
 
 __all__ = ["CLOSE_TIMEOUT_S", "DialledStreams", "FetchedStreams", "accept", "websocket_url"]
 
@@ -47,7 +47,7 @@ def websocket_url(base_url: str, path: str) -> str:
 
 
 class SocketEnd:
-    """A viewer at the other end of a WebSocket."""
+    """A viewer at the other end of a WebSocket, which leaves pings to us."""
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket
@@ -56,12 +56,26 @@ class SocketEnd:
         """Send one binary frame, waiting for room."""
         await self._websocket.send_bytes(data)
 
+    async def ping(self) -> None:
+        """Ask for a sign of life."""
+        await self._websocket.ping(ALIVE)
+
     async def receive(self) -> bytes | None:
-        """The next frame's bytes; None at the end."""
-        message = await self._websocket.receive()
-        if message.type is WSMsgType.BINARY:
-            return bytes(message.data)
-        return message.data.encode() if message.type is WSMsgType.TEXT else None
+        """The next frame's bytes, none for a sign of life; None at the end."""
+        while True:
+            message = await self._websocket.receive()
+            match message.type:
+                case WSMsgType.BINARY:
+                    return bytes(message.data)
+                case WSMsgType.TEXT:
+                    return bytes(message.data.encode())
+                case WSMsgType.PONG:
+                    return b""
+                case WSMsgType.PING:
+                    with suppress(ConnectionError):
+                        await self._websocket.pong(bytes(message.data))
+                case _:
+                    return None
 
 
 async def _carry(websocket: WebSocket, viewers: Viewers, admission: Admission) -> None:
@@ -82,7 +96,11 @@ async def _carry(websocket: WebSocket, viewers: Viewers, admission: Admission) -
 async def accept(request: web.Request, viewers: Viewers, admission: Admission) -> web.WebSocketResponse:
     """Upgrade *request* and carry the stream over it; the admission is given up in any case."""
     websocket = web.WebSocketResponse(
-        protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_FRAME_BYTES, timeout=CLOSE_TIMEOUT_S
+        protocols=(SUBPROTOCOL,),
+        compress=False,
+        max_msg_size=MAX_FRAME_BYTES,
+        timeout=CLOSE_TIMEOUT_S,
+        autoping=False,
     )
     try:
         await websocket.prepare(request)
@@ -143,6 +161,7 @@ class DialledStreams:
                     url,
                     headers=self._headers,
                     max_msg_size=MAX_FRAME_BYTES,
+                    autoping=False,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S),
                 ) as websocket,
             ):

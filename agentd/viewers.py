@@ -263,7 +263,7 @@ def _figures(viewer: _Viewer, now: float) -> ViewerFigures:
         since=viewer.since,
         sent_bytes=relay.sent_bytes,
         received_bytes=relay.received_bytes,
-        frames=relay.filter.acknowledged,
+        frames=relay.acknowledged.count,
         lag_ms=0.0 if relay.waiting_since is None else max(0.0, now - relay.waiting_since) * 1000,
         dropped={
             "input": dropped.input,

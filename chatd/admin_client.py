@@ -32,6 +32,10 @@ class AdminClient(ChatClient):
         """Another *role*, or *disabled*."""
         return await self._ask("PATCH", f"/users/{quote(name, safe='')}", User, json=fields)
 
+    async def untie_user(self, name: str) -> None:
+        """Forget who a user is at the OpenID provider."""
+        await self._ask("DELETE", f"/users/{quote(name, safe='')}/identities", None)
+
     async def user_tokens(self, name: str) -> list[Token]:
         """A user's tokens and sessions."""
         return await self._ask("GET", f"/users/{quote(name, safe='')}/tokens", list[Token])

@@ -21,7 +21,7 @@ from chatd.model_wire import StoredModel
 from chatd.scopes import Role
 from chatd.sealing import KEY_FILE, KeyFile, Sealer, new_key
 from chatd.settings import ChatdSettings
-from chatd.store import accounts, audit, catalog_rows, replicas, sealed, tokens, users
+from chatd.store import accounts, audit, catalog_rows, identities, replicas, sealed, tokens, users
 from chatd.store.accounts import TokenKind, TokenWish
 from chatd.store.database import Database, sqlite_url
 from chatd.store.store import utc_now
@@ -118,6 +118,16 @@ class Administration:
         """
         with _advised(name):
             return _user(await self.write(_entry(AuditAction.USER_ENABLED, name), users.enable_user, name))
+
+    async def untie(self, name: str) -> int:
+        """
+        Forget who a user is at the providers that people log in with; how many were forgotten.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        with _advised(name):
+            return await self.write(_entry(AuditAction.IDENTITY_UNTIED, name), identities.untie, name)
 
     async def login_token(self, name: str) -> str:
         """

@@ -24,6 +24,7 @@ from chatd.constants import MAX_BODY_BYTES
 from chatd.datadir import DataDir
 from chatd.errors import Unavailable
 from chatd.mcp_host import McpHost
+from chatd.memory import give_back_after_storms
 from chatd.provider.catalog import Catalog, ModelSource, rehearsal_sources, sources_from_settings
 from chatd.push.sender import PushSender
 from chatd.reloading import reload_settings
@@ -50,6 +51,7 @@ from chatd.routes import (
     mcp,
     messages,
     misc,
+    oidc,
     open_streams,
     openapi,
     overrides,
@@ -144,9 +146,11 @@ def make_web_app(services: Services) -> web.Application:
     app[SETTINGS] = services.settings
     app[GUARDS] = Guards(services.settings)
     app[health.READINESS] = health.Readiness(services.store)
+    _add_provider(app)
     # Fixed paths first: `/chats/watch` is no chat.
     for table in (
         login.routes,
+        oidc.routes,
         health.routes,
         misc.routes,
         tokens.routes,
@@ -177,6 +181,15 @@ def make_web_app(services: Services) -> web.Application:
     app[bounds.BOUNDS] = bounds.Bounds(services.settings)
     open_streams.track_streams(app)
     return app
+
+
+def _add_provider(app: web.Application) -> None:
+    """Whom people log in with, if the settings name somebody."""
+    if app[SETTINGS].oidc_issuer is not None:
+        # Loaded where it is used: its libraries take a while.
+        from chatd.oidc.provider import Provider  # noqa: PLC0415
+
+        app[oidc.PROVIDER] = Provider(app[SETTINGS])
 
 
 def openapi_document() -> dict[str, Any]:
@@ -263,6 +276,7 @@ class ControlPlane:
             ("titles", find_titles(services)),
             ("announcements", announce_answers(services)),
             ("bounds", self.bounds.run()),
+            ("memory", give_back_after_storms(lambda: self.bounds.connections)),
         ):
             readiness.watch(self._run(name, work))
         # Before all else at the end: what runs in workspaces is not stopped by our going.

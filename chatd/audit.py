@@ -26,6 +26,8 @@ class AuditAction(StrEnum):
     LOGIN = "login"
     LOGIN_FAILED = "login_failed"
     LOGOUT = "logout"
+    IDENTITY_TIED = "identity_tied"
+    IDENTITY_UNTIED = "identity_untied"
     LOGIN_URL = "login_url_made"
     SESSION_ENDED = "session_ended"
     TOKEN_MADE = "token_made"  # noqa: S105 -- a name

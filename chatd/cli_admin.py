@@ -197,6 +197,18 @@ def enable(name: UserName, *, where: Where = HERE, as_json: AsJson = False) -> N
     _tell(run_there(where, lambda admin: admin.enable(name)), as_json=as_json)
 
 
+@users_app.command
+def untie(name: UserName, *, where: Where = HERE) -> None:
+    """
+    Forget who a user is at the OpenID provider: their next login there is like their first.
+
+    For example:
+      chatd users untie ann --data /var/lib/chatd
+    """
+    count = run_there(where, lambda admin: admin.untie(name))
+    sys.stdout.write(f"{plain(name)}: {count} forgotten\n")
+
+
 @users_app.command(name="login-url")
 def login_url(
     name: UserName,

@@ -55,6 +55,7 @@ __all__ = [
     "REQUIRES_ACTION_S",
     "RETRY_CAP_S",
     "RETRY_INITIAL_S",
+    "RETRY_SPREAD",
     "RUNNER_SYNC_S",
     "STARTUP_TIMEOUT_S",
     "STREAM_SILENCE_TIMEOUT_S",
@@ -98,6 +99,8 @@ STARTUP_TIMEOUT_S = 60.0
 STREAM_SILENCE_TIMEOUT_S = 600.0
 # Seconds before the first retry, doubled each time; the longest wait without a hint of the vendor's.
 RETRY_INITIAL_S, RETRY_CAP_S = 1.0, 60.0
+# Share of a wait that chance adds, at most: chats that failed together do not come back together.
+RETRY_SPREAD = 0.2
 # Code points of a failure's detail, which clients see; the ellipsis included.
 MAX_DETAIL_CHARACTERS = 500
 # Tokens of one answer, thinking included.

@@ -15,7 +15,9 @@ ChatdError
         BadRequest
             ResultsMismatch
             TooLarge
+            ModelGone
         Unauthorised
+            SignInRefused
         Forbidden
             AdminOnly
         ControlHeld
@@ -25,6 +27,7 @@ ChatdError
         NoModel
     PeerError
         ProviderFault
+        SignInFailed
     Misuse
 """
 
@@ -42,6 +45,7 @@ __all__ = [
     "LastAdmin",
     "LeaseLost",
     "Misuse",
+    "ModelGone",
     "NoModel",
     "NotFound",
     "NotInControl",
@@ -50,6 +54,8 @@ __all__ = [
     "QueueFull",
     "Refused",
     "ResultsMismatch",
+    "SignInFailed",
+    "SignInRefused",
     "TooLarge",
     "TooManyRequests",
     "TransitionNotAllowed",
@@ -156,6 +162,12 @@ class TooLarge(BadRequest):
     code = "too_large"
 
 
+class ModelGone(BadRequest):
+    """A chat's model is not offered any more: its key is gone."""
+
+    code = "model_gone"
+
+
 @dataclass(eq=False)
 class UsageLimitReached(Refused):
     """The user's spending limit of this period is used up; amounts in millionths of a dollar."""
@@ -176,6 +188,22 @@ class Unauthorised(Refused):
     """No valid credential."""
 
     code = "unauthorised"
+
+
+@dataclass(eq=False)
+class SignInRefused(Unauthorised):
+    """
+    Somebody whom a provider knows does not come in.
+
+    *reason* is a stable word, *detail* is for operators; *subject* and *name* are the provider's, as far as
+    they are known.
+    """
+
+    reason: str = ""
+    detail: str = ""
+    subject: str = ""
+    name: str = ""
+    code = "sign_in_refused"
 
 
 class Forbidden(Refused):
@@ -230,3 +258,12 @@ class ProviderFault(PeerError):
     retry_after_s: float = 0.0
     detail: str | None = None
     code = "provider_fault"
+
+
+@dataclass(eq=False)
+class SignInFailed(PeerError):
+    """A provider did not do what a login needs; *reason* is a stable word, *detail* is for operators."""
+
+    reason: str = ""
+    detail: str = ""
+    code = "sign_in_failed"

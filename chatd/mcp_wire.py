@@ -30,6 +30,7 @@ class McpHealth(_Wire):
     protocol_version: str | None = None
     server_version: str | None = None
     last_error: str | None = None
+    warnings: tuple[str, ...] = Field(default=(), description="What is odd about its entry.")
     retry_at: datetime | None = None
 
 

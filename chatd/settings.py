@@ -44,6 +44,7 @@ from chatd.constants import (
     WAIT_AGENT_S,
 )
 from chatd.model_wire import EFFORTS, ReasoningEffort
+from chatd.oidc_settings import OidcSettings
 from chatd.outbound import LOOPBACK_NETWORKS, Outbound, parse_outbound
 from chatd.prompt.compaction import default_threshold
 from chatd.tls import Tls, TlsVersion
@@ -109,7 +110,7 @@ class ModelOptions(BaseModel):
         return self
 
 
-class ChatdSettings(BaseSettings):
+class ChatdSettings(OidcSettings):
     """Settings of one control plane."""
 
     model_config = SettingsConfigDict(
@@ -304,7 +305,8 @@ class ChatdSettings(BaseSettings):
     login_attempts_per_minute: int = Field(
         default=30,
         ge=0,
-        description="Login links, and wrong tokens, an address may try in a minute; 0: no limit.",
+        description="Login links, steps of logins with a provider (two each), and wrong tokens, an address "
+        "may try in a minute; 0: no limit.",
     )
     address_requests_per_minute: int = Field(
         default=6000, ge=0, description="Requests without a token of one address in a minute; 0: no limit."

@@ -19,6 +19,7 @@ from computer.geometry import ModelPoint, Point, Rect, Scale
 from computer.keys import Chord, Way, parse_chord
 from computer.wire import (
     Action,
+    ButtonClick,
     ButtonEdge,
     Click,
     ComputerCall,
@@ -80,6 +81,7 @@ CLICKS = {
     "double_click": ("left", 2, "Double-clicked"),
     "triple_click": ("left", 3, "Triple-clicked"),
 }
+TIMES = {1: "clicked", 2: "double-clicked", 3: "triple-clicked"}
 # Pixels between two motion events of a drag, and the most of them on one straight line. Toolkits
 # start a drag only after they have seen the pointer move while the button is down.
 DRAG_STRIDE = 16
@@ -257,14 +259,14 @@ def plan_action(action: Action, scale: Scale) -> PlannedAction:
         InvalidAction: text that no keyboard can type, or an empty region.
     """
     match action:
-        case MouseMove() | Click() | MouseButtonEdge() | ButtonEdge() | LeftClickDrag() | Drag() | Scroll():
+        case MouseMove() | Click() | ButtonClick() | MouseButtonEdge() | ButtonEdge():
             return _plan_pointer(action, scale)
+        case LeftClickDrag() | Drag() | Scroll():
+            return _plan_motion(action, scale)
         case Key() | KeySequence() | HoldKey() | KeyEdge():
             return _plan_keyboard(action)
-        case TypeText() | PasteText():
+        case TypeText() | PasteText() | SetClipboard() | GetClipboard():
             return _plan_text(action)
-        case SetClipboard() | GetClipboard():
-            return _plan_clipboard(action)
         case ScreenshotAction() | Zoom() | CursorPosition():
             return _plan_look(action, scale)
         case Wait() | WaitSettled():
@@ -302,7 +304,7 @@ def _plan_wait(action: Wait | WaitSettled) -> PlannedAction:
 
 
 def _plan_pointer(
-    action: MouseMove | Click | MouseButtonEdge | ButtonEdge | LeftClickDrag | Drag | Scroll, scale: Scale
+    action: MouseMove | Click | ButtonClick | MouseButtonEdge | ButtonEdge, scale: Scale
 ) -> PlannedAction:
     match action:
         case MouseMove():
@@ -316,10 +318,14 @@ def _plan_pointer(
                 point=model,
                 preposition="to",
             )
-        case Click():
+        case Click() | ButtonClick():
             return _plan_click(action, scale)
         case MouseButtonEdge() | ButtonEdge():
             return _plan_edge(action, scale)
+
+
+def _plan_motion(action: LeftClickDrag | Drag | Scroll, scale: Scale) -> PlannedAction:
+    match action:
         case Scroll():
             return _plan_scroll(action, scale)
         case LeftClickDrag():
@@ -330,8 +336,12 @@ def _plan_pointer(
             return _plan_drag(action.action, action.path, BUTTONS[action.button], action.modifiers, scale)
 
 
-def _plan_click(action: Click, scale: Scale) -> PlannedAction:
-    name, times, phrase = CLICKS[action.action]
+def _plan_click(action: Click | ButtonClick, scale: Scale) -> PlannedAction:
+    if isinstance(action, Click):
+        name, times, phrase = CLICKS[action.action]
+    else:
+        name, times = action.button, action.count
+        phrase = f"{TIMES[times].capitalize()} the {name} button"
     button = BUTTONS[name]
     clicks: tuple[Step, ...] = (Press(button=button), Release(button=button)) * times
     if action.modifiers:
@@ -460,7 +470,9 @@ def _plan_sequence(action: KeySequence) -> PlannedAction:
     )
 
 
-def _plan_text(action: TypeText | PasteText) -> PlannedAction:
+def _plan_text(action: TypeText | PasteText | SetClipboard | GetClipboard) -> PlannedAction:
+    if isinstance(action, SetClipboard | GetClipboard):
+        return _plan_clipboard(action)
     _check_text(action.text, allowed="" if isinstance(action, TypeText) and action.plain else "\n\r\t")
     step: Step
     if isinstance(action, TypeText):

@@ -133,11 +133,11 @@ class ComputerDriver:
             the current step ends, then everything that is held is released.
         """
         async with self._turn:
-            native = await self._in_thread(begin, self._get_display())
-            model = native
-            if call.model_size is not None:
-                model = Size(width=call.model_size[0], height=call.model_size[1])
             try:
+                native = await self._in_thread(begin, self._get_display())
+                model = native
+                if call.model_size is not None:
+                    model = Size(width=call.model_size[0], height=call.model_size[1])
                 return await _Run(self, call, Scale(native=native, model=model)).perform()
             except asyncio.CancelledError:
                 await finish(self._release_quietly())

@@ -146,7 +146,7 @@ class CaptureTimeout(Unavailable):
 
 
 class NotConfirmed(Unavailable):
-    """The request was sent, and what it asks for was not seen to happen in time."""
+    """The request was sent, and what it asks for was not seen to happen in time, or not all of it."""
 
     code: ClassVar[str] = "not_confirmed"
 

@@ -218,9 +218,9 @@ class FakeDisplay:
 
     def close(self) -> None:
         """Release and close."""
+        if not (self.is_closed or self._aborted.is_set()):
+            self.release_all()
         self.is_closed = True
-        self._buttons.clear()
-        self._keys.clear()
 
     def abort(self) -> None:
         """End a hanging capture."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, TypeAdapter
 __all__ = [
     "MAX_ACTIONS",
     "MAX_CHANGED_BOXES",
+    "MAX_CLICKS",
     "MAX_CLIPBOARD_CHARACTERS",
     "MAX_DURATION_MS",
     "MAX_SCROLL_NOTCHES",
@@ -25,6 +26,7 @@ __all__ = [
     "ActionReport",
     "AppInfo",
     "Button",
+    "ButtonClick",
     "ButtonEdge",
     "Click",
     "ClickAction",
@@ -71,6 +73,8 @@ MAX_ACTIONS = 100
 MAX_DURATION_MS = 300_000
 # Wheel notches in one scroll. A screen is about 10; 100 reaches any list's end.
 MAX_SCROLL_NOTCHES = 100
+# Clicks of one action: toolkits count no further.
+MAX_CLICKS = 3
 # Conditions of one call.
 MAX_TRIPWIRES = 8
 # Characters in one type action; longer text belongs into a file.
@@ -131,9 +135,19 @@ class MouseMove(_Frozen):
 
 
 class Click(_Frozen):
-    """Click one to three times, with modifiers held."""
+    """Click one to three times, with modifiers held; VNC has no back and forward button."""
 
     action: ClickAction
+    coordinate: WireCoordinate | None = None
+    modifiers: KeyText | None = Field(default=None, description='Keys held meanwhile, "ctrl+shift".')
+
+
+class ButtonClick(_Frozen):
+    """Click any button one to three times; VNC has no back and forward: press alt+Left, alt+Right there."""
+
+    action: Literal["click"] = "click"
+    button: Button = "left"
+    count: Annotated[int, Field(ge=1, le=MAX_CLICKS)] = 1
     coordinate: WireCoordinate | None = None
     modifiers: KeyText | None = Field(default=None, description='Keys held meanwhile, "ctrl+shift".')
 
@@ -272,6 +286,7 @@ Action = Annotated[
     | CursorPosition
     | MouseMove
     | Click
+    | ButtonClick
     | MouseButtonEdge
     | ButtonEdge
     | LeftClickDrag

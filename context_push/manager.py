@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, auto
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 import structlog
 from asyncinotify import Inotify
@@ -26,7 +27,7 @@ from context_push.watch import EXHAUSTED_TEXT, Watcher, quiet
 from context_push.wire.hashing import aggregate_hash
 from context_push.wire.resources import Resource
 
-__all__ = ["ContextManager", "Snapshot", "Timing"]
+__all__ = ["ContextManager", "LastPush", "Snapshot", "Timing"]
 
 # Passes until new directories to watch must have come to an end; each finds what appeared meanwhile.
 MAX_ROUNDS = 8
@@ -66,8 +67,23 @@ class Snapshot:
     notes: tuple[Note, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPush:
+    """
+    How the newest push went.
+
+    ``accepted``: chats can be pinned to it. ``rejected``: this version is not taken, the next change is
+    pushed again. ``refused``: the control plane takes none. ``waiting``: not now; it is tried again.
+    """
+
+    version: int
+    outcome: Literal["accepted", "rejected", "refused", "waiting"]
+    reason: str | None
+    at: datetime
+
+
 class ContextManager:
-    """One workspace's context."""
+    """One workspace's context; ``last_push`` is told by whoever pushes it, None before the first."""
 
     def __init__(
         self,
@@ -79,6 +95,7 @@ class ContextManager:
     ) -> None:
         self.sources = sources
         self.snapshot = Snapshot()
+        self.last_push: LastPush | None = None
         self._timing = timing or Timing()
         self._scan = scan
         self._watcher = Watcher(self._on_change, open_inotify=open_inotify)

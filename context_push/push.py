@@ -6,12 +6,14 @@ Owns retrying and versions; knows no link: it sends through the function it is g
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Literal
 
 import structlog
 
 from context_push.discover import operating_system
 from context_push.errors import PushRefused, PushUnavailable
-from context_push.manager import ContextManager, Snapshot
+from context_push.manager import ContextManager, LastPush, Snapshot
 from context_push.wire.push import ContextPush, PushAnswer, push_problem
 
 __all__ = ["RETRY_FIRST_S", "RETRY_MAX_S", "Pusher", "Send"]
@@ -53,6 +55,7 @@ class Pusher:
             try:
                 version = await self._push(snapshot)
             except PushRefused as exc:
+                self._tell(snapshot.version, "refused", str(exc))
                 log.info("pushes are not taken", action="push_refused", reason=str(exc))
                 return
 
@@ -63,21 +66,31 @@ class Pusher:
             push = self._push_of(snapshot)
             problem = await asyncio.to_thread(push_problem, push)
             if problem is not None:
+                self._tell(push.version, "rejected", problem)
                 log.error("a push would be refused", action="push_problem", reason=problem)
                 return snapshot.version
             try:
                 answer = await self._send(push)
             except PushUnavailable as exc:
+                self._tell(push.version, "waiting", str(exc))
                 log.info("push failed", action="push_retry", reason=str(exc), delay_s=delay_s)
                 await self._sleep(delay_s)
                 delay_s = min(delay_s * 2, RETRY_MAX_S)
                 snapshot = self._manager.snapshot
                 continue
+            self._tell(push.version, "accepted" if answer.accepted else "rejected", answer.reason)
             if answer.accepted:
                 self._is_initial = False
             else:
                 log.warning("push not accepted", action="push_rejected", reason=answer.reason)
             return snapshot.version
+
+    def _tell(
+        self, version: int, outcome: Literal["accepted", "rejected", "refused", "waiting"], reason: str | None
+    ) -> None:
+        self._manager.last_push = LastPush(
+            version=version, outcome=outcome, reason=reason, at=datetime.now(UTC)
+        )
 
     def _push_of(self, snapshot: Snapshot) -> ContextPush:
         return ContextPush(

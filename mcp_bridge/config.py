@@ -61,6 +61,8 @@ class ServerConfig:
     call_timeout_s: float = DEFAULT_CALL_TIMEOUT_S
     is_disabled: bool = False
     source: str = ""
+    # Variables that its env values name and that are not set: they stand for nothing.
+    unset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +206,7 @@ def parse_entry(name: str, value: object, *, source: str, environment: Mapping[s
         call_timeout_s=entry.timeout_s or DEFAULT_CALL_TIMEOUT_S,
         is_disabled=entry.disabled,
         source=source,
+        unset=_unset(entry.env.values(), environment),
     )
 
 
@@ -257,6 +260,13 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         return found or match["fallback"] or ""
 
     return _VARIABLE.sub(value, text)
+
+
+def _unset(texts: Iterable[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of variables in *texts* that are not set and have no fallback, each once."""
+    found = [match for text in texts for match in _VARIABLE.finditer(text) if match["fallback"] is None]
+    names = (match["braced"] or match["bare"] for match in found)
+    return tuple(dict.fromkeys(name for name in names if name not in environment))
 
 
 def merge(files: Iterable[ConfigFile]) -> ConfigFile:

@@ -96,6 +96,7 @@ class ServerStatus(_Wire):
     since: datetime | None = Field(default=None, description="When this state began.")
     retry_at: datetime | None = None
     last_error: str | None = None
+    warnings: tuple[str, ...] = Field(default=(), description="What is odd about its entry.")
 
 
 class LogLine(_Wire):

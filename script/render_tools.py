@@ -1,4 +1,4 @@
-"""Write docs/reference/tools.md from the tools that chats have; ``--check`` only compares."""
+"""Write docs/reference/tools.md from the tools that chats and MCP clients have; ``--check`` only compares."""
 
 import asyncio
 import sys
@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
+import mcp_types as types
+
 from agentd.app import Daemon
+from agentd.mcp_server.resources import RESOURCES
 from agentd.settings import AgentdSettings
 from agentd.wire.content import ToolDefinition
 from chatd.provider.catalog import Catalog
@@ -36,11 +39,19 @@ A failure is a result that the model reads; a long result is cut in its middle, 
 """
 
 
-async def _workspace_tools() -> tuple[ToolDefinition, ...]:
+SERVED = """# The desktop as an MCP server
+
+What other MCP clients may call (`agentd mcp serve`, `/mcp`): the main desktop, under all leases and limits.
+With `AGENTD_MCP_SERVE=desktop,files` the workspace's other tools above as well.
+"""
+
+
+async def _workspace_tools() -> tuple[tuple[ToolDefinition, ...], list[types.Tool]]:
+    """Those of chats, and those that MCP clients are served."""
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         daemon = Daemon(AgentdSettings(runtime_dir=home / "run", data_dir=home / "data"))
-        return daemon.registry.definitions()
+        return daemon.registry.definitions(), [tool.definition for tool in daemon.mcp_tools.values()]
 
 
 def _control_tools() -> list[FunctionTool]:
@@ -129,11 +140,28 @@ def _section(tool: ToolDefinition | FunctionTool, where: str) -> str:
     return "\n".join(lines)
 
 
+def _served(tools: list[types.Tool]) -> str:
+    """Tools and resources of the MCP server; `computer` is told above."""
+    lines = [SERVED, "## Tools", ""]
+    for tool in tools:
+        text = " ".join((tool.description or "").split())
+        lines += [f"### `{tool.name}`", "", text if tool.name != "computer" else "As for chats, above.", ""]
+        rows = list(_rows(tool.input_schema)) if tool.name != "computer" else []
+        if rows:
+            lines += ["| argument | type | |", "|---|---|---|", *rows, ""]
+    lines += ["## Resources", "", "| address | type | |", "|---|---|---|"]
+    lines += [
+        f"| `{each.uri}` | `{each.mime_type}` | {each.title}. {each.description} |" for each in RESOURCES
+    ]
+    return "\n".join([*lines, ""])
+
+
 def render() -> str:
     """The whole document."""
-    sections = [_section(tool, "In the workspace") for tool in asyncio.run(_workspace_tools())]
+    workspace, served = asyncio.run(_workspace_tools())
+    sections = [_section(tool, "In the workspace") for tool in workspace]
     sections += [_section(tool, "In the control plane") for tool in _control_tools()]
-    return HEAD + "\n" + "\n".join(sections)
+    return HEAD + "\n" + "\n".join([*sections, _served(served)])
 
 
 def main(arguments: list[str]) -> int:

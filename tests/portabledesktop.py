@@ -44,13 +44,22 @@ def fail(message: str) -> NoReturn:
 
 
 def free_display() -> tuple[int, int]:
-    """A display whose socket is missing and whose port can be bound; neither is held."""
-    for display in range(61, 100):
+    """A display whose socket is missing and whose port can be bound; neither is held, locks are not seen."""
+    for display in range(1, 100):
         with socket.socket() as probe, suppress(OSError):
             if not Path(f"/tmp/.X11-unix/X{display}").exists():
                 probe.bind(("127.0.0.1", 5900 + display))
                 return display, 5900 + display
     fail("no free display")
+
+
+def choose_display(options: argparse.Namespace) -> tuple[int, int]:
+    """What is given is taken as it is; the other follows from it."""
+    if options.display is not None:
+        return options.display, options.port or 5900 + options.display
+    if options.port is not None:
+        return options.port - 5900 if 5900 <= options.port <= 5999 else 1, options.port
+    return free_display()
 
 
 def server_arguments(options: argparse.Namespace) -> list[str]:
@@ -96,7 +105,7 @@ def up(options: argparse.Namespace) -> None:
     """Start, wait for the port, report."""
     if os.environ.get("STAND_IN_FAILS"):
         fail("the runtime is broken")
-    display, port = free_display()
+    display, port = choose_display(options)
     directory = Path(options.session_dir or tempfile.mkdtemp(prefix="portabledesktop-"))
     directory.mkdir(parents=True, exist_ok=True)
     may_resize = "0" if options.desktop_size_mode == "fixed" else "1"
@@ -182,6 +191,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-openbox", action="store_true")
     parser.add_argument("--session-dir", default="")
+    parser.add_argument("--display", type=int)
+    parser.add_argument("--port", type=int)
     parser.add_argument("--geometry", default="1280x800")
     parser.add_argument("--depth", default="24")
     parser.add_argument("--dpi", default="96")

@@ -70,10 +70,13 @@ For example:
 Without --chat and --agent: a desktop of the daemon on this machine, --name of several. Control is
 asked for when a program connects, and again with a press while nobody else has it.
 Only programs of the same user are served. With --json: {listen}.
+--chat and --agent mean the running `agentd up`, or the control plane at --url; a token of it is in
+AGENTD_TOKEN or --token-file.
 
 For example:
   agentd vnc &  vncviewer 127.0.0.1::5901
-  agentd vnc --chat 0b6f… --listen 127.0.0.1:0 --view-only --json""",
+  agentd vnc --chat 0b6f… --listen 127.0.0.1:0 --view-only --json
+  AGENTD_TOKEN=… agentd vnc --url https://chats.example.com --agent box""",
     "daemon": """Run the workspace daemon alone; this is what systemd starts.
 
 AGENTD_CONTROL_URL and AGENTD_AGENT_TOKEN name the control plane that it dials. SIGHUP reads AGENTD_CONFIG
@@ -141,6 +144,7 @@ For example:
 
 screenshot; cursor_position; zoom {region}; mouse_move {coordinate};
 left_click, right_click, middle_click, double_click, triple_click {coordinate?, modifiers?};
+click {button?, count?, coordinate?, modifiers?}: left, middle, right, back, forward; one to three times;
 left_mouse_down, left_mouse_up {coordinate?}; button_down, button_up {button, coordinate?};
 left_click_drag {start_coordinate?, coordinate}; drag {path, button?, modifiers?};
 scroll {coordinate?, scroll_direction, scroll_amount}; key, key_down, key_up {text};
@@ -226,8 +230,12 @@ For example:
   agentd desktop trace show --last 5""",
     "export": """Save the action log as a zip: index.html to scrub through, the lines, the pictures.
 
-The page needs no network. Text typed as a secret is not in it, nor the picture after it; later pictures show
-whatever the screen shows.
+A step has its pictures before and after, what changed between, and how long the screen took to be quiet.
+Calls that ask for no picture, as `agentd desktop do` makes, are not waited for: the picture after is of 0.3 s
+later at most, and of those within one second only the first has pictures.
+The page needs no network. Text typed as a secret is not in it, nor the picture after it; in later ones what
+the secret changed is black until it has changed again. Where a program shows it once more, elsewhere than
+above or below, it can be seen; and in recordings.
 
 For example:
   agentd desktop trace export run.zip

@@ -43,6 +43,8 @@ class McpClient:
 INTRODUCTION = """
 `agentd mcp install CLIENT` writes the entry into the client's file, with the full path of this `agentd`;
 `--show` prints it instead. Whatever else the file holds stays. Restart the client afterwards.
+The client then sees and drives the desktop, films it, and reads the workspace's context
+([tools and resources](reference/tools.md#the-desktop-as-an-mcp-server)).
 """.lstrip()
 STDIO = {"type": "stdio"}
 CLIENTS: Mapping[str, McpClient] = {

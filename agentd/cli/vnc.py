@@ -27,7 +27,7 @@ REFUSAL_LIMIT_S = 10.0
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 REASONS = {
     400: "there is no desktop to show: the chat has no workspace, or it is not connected",
-    401: "the token of `agentd up` is not valid any more; is it the same that runs?",
+    401: "the token is not valid (any more); is it one of this control plane, or of another `agentd up`?",
     404: "there is no such chat, workspace or desktop",
     409: "another person has control of this desktop; ask for it to be given back, or use --view-only",
 }

@@ -19,14 +19,15 @@ from mcp.shared.exceptions import MCPError
 
 from agentd.calls import CallTable
 from agentd.errors import AgentError
+from agentd.mcp_server.resources import RESOURCES, Resources
 from agentd.mcp_server.tools import ServedTool, new_call
 from agentd.wire.content import AudioContent, ImageContent, ToolResult
 from agentd.wire.version import VERSION
 from computer.errors import ComputerError
+from context_push.manager import ContextManager
 
-__all__ = ["SCREENSHOT_URI", "make_server"]
+__all__ = ["make_server"]
 
-SCREENSHOT_URI = "desktop://main/screenshot"
 # Seconds between words of progress.
 PROGRESS_S = 1.0
 INSTRUCTIONS = (
@@ -38,8 +39,8 @@ Context = ServerRequestContext[Any, Any]
 log = structlog.get_logger("agentd.mcp_server")
 
 
-def make_server(tools: dict[str, ServedTool], calls: CallTable) -> Server[Any]:
-    """A server that offers *tools*; each call runs through *calls*, as those of chats do."""
+def make_server(tools: dict[str, ServedTool], calls: CallTable, context: ContextManager) -> Server[Any]:
+    """A server of *tools* and *context*; each call runs through *calls*, as those of chats do."""
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool.definition for tool in tools.values()])
@@ -53,30 +54,15 @@ def make_server(tools: dict[str, ServedTool], calls: CallTable) -> Server[Any]:
         async with _telling_progress(context):
             return _to_mcp(await _run(tool, params.arguments or {}, calls))
 
+    resources = Resources(lambda: _run(tools["screenshot"], {}, calls), context)
+
     async def list_resources(
         _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        picture = types.Resource(
-            uri=SCREENSHOT_URI,
-            name="screenshot",
-            title="The desktop now",
-            description="A picture of the whole screen, taken when it is read.",
-            mime_type="image/png",
-        )
-        return types.ListResourcesResult(resources=[picture])
+        return types.ListResourcesResult(resources=list(RESOURCES))
 
     async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        if str(params.uri) != SCREENSHOT_URI:
-            raise MCPError(types.INVALID_PARAMS, f"no such resource; there is {SCREENSHOT_URI}")
-
-        result = await _run(tools["screenshot"], {}, calls)
-        for block in result.content:
-            if isinstance(block, ImageContent):
-                contents = types.BlobResourceContents(
-                    uri=SCREENSHOT_URI, mime_type=block.mime_type, blob=block.data
-                )
-                return types.ReadResourceResult(contents=[contents])
-        raise MCPError(types.INTERNAL_ERROR, "there is no picture of the desktop")
+        return types.ReadResourceResult(contents=[await resources.read(str(params.uri))])
 
     return Server(
         "agentd",

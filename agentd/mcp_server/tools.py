@@ -8,17 +8,21 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID
 
 import mcp_types as types
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 
 from agentd.acting import Chore, Hands, Origin
 from agentd.desktops import MAIN, Desktops
+from agentd.errors import NotFound
+from agentd.recording import Recordings
 from agentd.tools.answers import Arguments, describe_problem, error_result
 from agentd.tools.desktop import to_tool_result
 from agentd.tools.registry import Registry, Tool
 from agentd.wire.content import ToolResult
 from agentd.wire.link import ToolCallParams
+from agentd.wire.recordings import RecordingList
 from computer.session import DesktopSession
 from computer.wire import ComputerCall, ComputerResult, WindowInfo
 
@@ -34,7 +38,7 @@ READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 TOUCHES = types.ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 ARRANGES = types.ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 # Tools of files and processes that change nothing.
-READERS = frozenset({"read_file", "list_files", "process_output", "process_list"})
+READERS = frozenset({"read_file", "list_directory", "process_output", "process_list"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,18 @@ class OpenProgram(Arguments):
     cwd: str | None = None
 
 
+class Recording(Arguments):
+    """
+    Film the desktop. start answers with the recording, stop and list with recordings as they are now.
+
+    It ends by itself when nothing is done for a while, and when it is long or large enough. The film
+    stays in the workspace: `agentd desktop record save ID FILE` there.
+    """
+
+    action: Literal["start", "stop", "list"] = "list"
+    recording: UUID | None = Field(default=None, description="stop: an id of the list")
+
+
 class WindowList(BaseModel):
     """All windows, oldest first."""
 
@@ -84,7 +100,7 @@ class WindowList(BaseModel):
 
 
 def served_tools(
-    hands: Hands, desktops: Desktops, registry: Registry, *, with_builtin: bool
+    hands: Hands, desktops: Desktops, recordings: Recordings, registry: Registry, *, with_builtin: bool
 ) -> dict[str, ServedTool]:
     """
     Every tool by name.
@@ -92,17 +108,20 @@ def served_tools(
     Args:
         hands: what acts on the desktop.
         desktops: for the list of windows.
+        recordings: films of it.
         registry: where the computer tool is, and files and processes.
         with_builtin: files and processes as well.
     """
-    desk = _Desk(hands, desktops)
+    desk = _Desk(hands, desktops, recordings)
     windows = WindowList.model_json_schema(mode="serialization")
+    films = RecordingList.model_json_schema(mode="serialization")
     tools = [
         _plain(registry.get("computer"), _Look("Computer", TOUCHES, _result_schema())),
         _own("screenshot", _Look("Screenshot", READ_ONLY), Screenshot, desk.screenshot),
         _own("windows", _Look("Windows", ARRANGES, windows), Windows, desk.windows),
         _own("clipboard", _Look("Clipboard", ARRANGES), Clipboard, desk.clipboard),
         _own("open_program", _Look("Open program", TOUCHES), OpenProgram, desk.open),
+        _own("recording", _Look("Recording", ARRANGES, films), Recording, desk.recording),
     ]
     if with_builtin:
         tools += _builtin(registry)
@@ -176,9 +195,10 @@ def _result_schema() -> dict[str, Any]:
 class _Desk:
     """The main desktop, for the tools that are no canonical action."""
 
-    def __init__(self, hands: Hands, desktops: Desktops) -> None:
+    def __init__(self, hands: Hands, desktops: Desktops, recordings: Recordings) -> None:
         self._hands = hands
         self._desktops = desktops
+        self._recordings = recordings
 
     async def _perform(self, origin: Origin, action: dict[str, Any], *, picture: bool) -> ToolResult:
         call = ComputerCall.model_validate({"actions": [action], "screenshot": picture})
@@ -215,6 +235,27 @@ class _Desk:
             await self._hands.manage(chore, work, origin=origin, desktop=MAIN)
         found = WindowList(windows=tuple(await self._desktops.get().windows()))
         return ToolResult(structured=found.model_dump(mode="json"))
+
+    async def recording(self, given: Recording, origin: Origin) -> ToolResult:
+        """Beginning one is a deed: refused while a person has control, and a line of the log."""
+        every = [info for info in await self._recordings.every() if info.desktop == MAIN]
+        if given.action == "list":
+            found = every
+        elif given.action == "start":
+            started = await self._hands.manage(
+                Chore(name="record", arguments={}),
+                lambda _: self._recordings.start(desktop=MAIN),
+                origin=origin,
+                desktop=MAIN,
+            )
+            found = [started]
+        elif given.recording is None:
+            return error_result("stop needs a recording: an id of the list")
+        elif given.recording not in {info.id for info in every}:
+            raise NotFound(f"no recording {given.recording} of this desktop; list shows those there are")
+        else:
+            found = [(await self._recordings.stop(given.recording)).recording]
+        return ToolResult(structured=RecordingList(recordings=tuple(found)).model_dump(mode="json"))
 
 
 def _window_work(given: Windows, window: int) -> Callable[[DesktopSession], Awaitable[object]] | None:

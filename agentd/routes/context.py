@@ -1,5 +1,6 @@
 """Local API: the workspace's readiness, its context, the sources it comes from."""
 
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +10,7 @@ from agentd.routes.desktop import read_object
 from agentd.routes.errors import error_response
 from agentd.startup import Startup
 from context_push.errors import PassTimedOut
-from context_push.manager import ContextManager, Snapshot
+from context_push.manager import ContextManager, LastPush, Snapshot
 
 __all__ = ["CONTEXT", "STARTUP", "routes"]
 
@@ -102,6 +103,7 @@ def _snapshot_response(request: web.Request, snapshot: Snapshot) -> web.Response
         "version": snapshot.version,
         "aggregate_hash": snapshot.aggregate_hash,
         "error": snapshot.error,
+        "last_push": _describe_push(context.last_push),
         "roots": list(context.sources.roots()),
         "resources": [
             {"kind": resource.kind, **resource.model_dump(mode="json", exclude={"body"})}
@@ -110,3 +112,10 @@ def _snapshot_response(request: web.Request, snapshot: Snapshot) -> web.Response
         "notes": [{"path": note.path, "reason": note.reason} for note in snapshot.notes],
     }
     return web.json_response(body)
+
+
+def _describe_push(push: LastPush | None) -> dict[str, Any] | None:
+    """How the newest push went; None: there was none."""
+    if push is None:
+        return None
+    return asdict(push) | {"at": push.at.isoformat()}

@@ -23,7 +23,7 @@ STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((TooMany,), 429),
 )
 
-_BEGUN = web.RequestKey("the answer has begun", bool)
+_BEGUN = web.RequestKey("the answer that has begun", web.StreamResponse)
 
 log = structlog.get_logger("agentd.http")
 
@@ -35,9 +35,9 @@ def error_response(
     return web.json_response({"message": message, "code": code}, status=status, headers=headers)
 
 
-async def note_begun(request: web.Request, _: web.StreamResponse) -> None:
+async def note_begun(request: web.Request, response: web.StreamResponse) -> None:
     """For an app's ``on_response_prepare``: from here on an error can't be told any more."""
-    request[_BEGUN] = True
+    request[_BEGUN] = response
 
 
 @web.middleware
@@ -52,15 +52,17 @@ async def error_middleware(
     """
     try:
         return await handler(request)
-    except ConnectionError:
-        raise
     except Exception as exc:
-        if request.get(_BEGUN):
-            log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError("the answer broke off") from exc
-        return _answer(request, exc)
+        begun: web.StreamResponse | None = request.get(_BEGUN)
+        if isinstance(exc, ConnectionError) and (request.transport is None or request.transport.is_closing()):
+            # Who asked has gone; nobody reads what comes.
+            return begun or web.Response()
+        if begun is None:
+            return _answer(request, exc)
+        log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
+        if request.transport is not None:
+            request.transport.abort()
+        return begun
 
 
 def _answer(request: web.Request, exc: Exception) -> web.Response:

@@ -33,6 +33,7 @@ from agentd.processes.messages import (
     Started,
     StartParams,
 )
+from agentd.tools.advice import advise
 from agentd.tools.answers import Arguments, data_tool
 from agentd.tools.registry import Tool
 from agentd.wire.link import MAX_PROGRESS_CHARACTERS, ToolCallParams
@@ -130,16 +131,21 @@ class Commands:
                 "background_process_id": process_id,
                 "note": "It runs in the background; process_output shows what it prints.",
             }
-        telling = asyncio.create_task(self._tell_output(process_id, call), name="output so far")
         try:
-            report = await self._report(process_id, call.chat_id, wait_s)
+            report = await self._watched(process_id, call, wait_s)
         except asyncio.CancelledError:
             # Whoever cancels wants it stopped; a lost link does not cancel, and finds it again.
             await finish(self._stop(process_id, call.chat_id))
             raise
+        return _executed(report, given, wait_s)
+
+    async def _watched(self, process_id: str, call: ToolCallParams, wait_s: float) -> ProcessReport:
+        """The report after its end or the wait; meanwhile people are told what it prints."""
+        telling = asyncio.create_task(self._tell_output(process_id, call), name="output so far")
+        try:
+            return await self._report(process_id, call.chat_id, wait_s)
         finally:
             telling.cancel()
-        return _executed(report, given, wait_s)
 
     async def _tell_output(self, process_id: str, call: ToolCallParams) -> None:
         """Tell the end of what the process has printed, as it grows."""
@@ -168,7 +174,7 @@ class Commands:
     async def output(self, given: ProcessOutput, call: ToolCallParams) -> dict[str, Any]:
         """What a process printed so far, after its end or the wait."""
         wait_s = min(parse_duration(given.wait_timeout, what="wait_timeout"), MAX_OUTPUT_WAIT_S)
-        report = await self._report(given.process_id, call.chat_id, wait_s)
+        report = await self._watched(given.process_id, call, wait_s)
         return _described(report, note="It still runs." if report.running else None)
 
     async def list(self, _: NoArguments, call: ToolCallParams) -> dict[str, Any]:
@@ -250,7 +256,8 @@ SIGNAL_TEXT = "Ask a process of this chat, with all it started, to end (terminat
 
 def _executed(report: ProcessReport, given: Execute, wait_s: float) -> dict[str, Any]:
     if not report.running:
-        return {"success": report.exit_code == 0, **_described(report, note=_advice(report, given.command))}
+        note = advise(given.command, report.exit_code)
+        return {"success": report.exit_code == 0, **_described(report, note=note)}
     note = f"It did not end within {wait_s:g} s and keeps running; process_output shows what it prints."
     described = _described(report, note=note)
     return {"success": False, **described, "exit_code": -1, "background_process_id": report.process_id}
@@ -277,14 +284,3 @@ def _truncation(report: ProcessReport) -> dict[str, Any] | None:
         "omitted_bytes": report.omitted_bytes,
         "strategy": "head_tail",
     }
-
-
-def _advice(report: ProcessReport, command: str) -> str | None:
-    words = command.split()
-    if len(words) == 2 and words[0] == "cat":
-        return "read_file shows a file with line numbers, and parts of it."
-    if report.exit_code == 127:
-        return "Exit code 127: the shell did not find a program. Is it installed, and is it in PATH?"
-    if report.exit_code == 137:
-        return "Exit code 137: it was killed, by hand or for want of memory."
-    return None

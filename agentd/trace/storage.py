@@ -2,8 +2,9 @@
 The action log of one desktop on disk: lines of JSON, and pictures by their hash.
 
 Owns file names, rotation and bounds. Lines: a file of ``MAX_FILE_BYTES`` is set aside, ``MAX_FILES`` are
-kept. Pictures: each is stored once; when all together exceed the limit, those that were used longest ago
-go, and entries that name them stay. Synchronous; belongs to one thread.
+kept; a later line stands for an earlier one of its number. Pictures: each is stored once; when all together
+exceed the limit, those that were used longest ago go, and entries that name them stay. Synchronous; belongs
+to one thread.
 """
 
 import hashlib
@@ -28,6 +29,8 @@ CURRENT = "actions.jsonl"
 SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 # Part of the limit to which pictures are brought down, so that not every new one asks for another look.
 TRIM_TO = 0.9
+# Lines that may lie between an entry and the one that stands for it, with the picture after it.
+MAX_BETWEEN = 16
 
 
 class LogStorage:
@@ -99,7 +102,8 @@ class LogStorage:
         found: deque[LogEntry] = deque(maxlen=last)
         for path in self._files():
             with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
-                found.extend(read_lines(file))
+                for entry in read_lines(file):
+                    _take(found, entry)
         return list(found)
 
     def _files(self) -> Iterator[Path]:
@@ -130,6 +134,15 @@ class LogStorage:
                 break
             self._picture_bytes -= path.stat().st_size
             path.unlink(missing_ok=True)
+
+
+def _take(found: deque[LogEntry], entry: LogEntry) -> None:
+    """Add *entry*, in the place of an earlier one of its number."""
+    for index in range(len(found) - 1, max(-1, len(found) - 1 - MAX_BETWEEN), -1):
+        if found[index].number == entry.number:
+            found[index] = entry
+            return
+    found.append(entry)
 
 
 def _ends_line(descriptor: int) -> bool:

@@ -64,6 +64,8 @@ class ViewerFigures(_Wire):
     since: datetime
     sent_bytes: int
     received_bytes: int
-    frames: int = Field(description="Updates that the viewer has taken in, as far as it tells.")
+    frames: int | None = Field(
+        description="Updates that the viewer has taken in; null: it gets them unasked and does not tell."
+    )
     lag_ms: float = Field(description="How long it has not taken what waits for it; 0 when nothing waits.")
     dropped: dict[str, int] = Field(description="Messages that were not passed on, by what they were.")

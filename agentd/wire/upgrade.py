@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
-__all__ = ["SUBPROTOCOL", "upgrade_trouble"]
+__all__ = ["ALIVE", "SUBPROTOCOL", "upgrade_trouble"]
 
 SUBPROTOCOL = "binary"
+# Payload of the pings by which a daemon asks whether a viewer is there. Whoever carries its stream on hands
+# them on, and the answers back: that a relay lives says nothing of the viewer. Others are each hop's own.
+ALIVE = b"agentd: alive?"
 _HINT = "this route is a WebSocket that carries RFB; connect a VNC client such as noVNC, or `agentd vnc`"
 
 

@@ -142,7 +142,9 @@ async def _frames(websocket: web.WebSocketResponse) -> AsyncIterator[str | bytes
 async def serve_stream(request: web.Request, directory: Directory, stream_id: str) -> web.WebSocketResponse:
     """Hand a dialled-back stream to whoever asked for it; return when they are done with it."""
     # The agent pings, and its silence is its end; pings of ours would only say the same again.
-    websocket = web.WebSocketResponse(max_msg_size=0, compress=False, receive_timeout=STREAM_SILENCE_S)
+    websocket = web.WebSocketResponse(
+        max_msg_size=0, compress=False, receive_timeout=STREAM_SILENCE_S, autoping=False
+    )
     await websocket.prepare(request)
     stream = IncomingStream(websocket=websocket)
     if not directory.deliver(stream_id, stream):

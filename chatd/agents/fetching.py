@@ -65,7 +65,7 @@ async def _hold(
     try:
         async with (
             aiohttp.ClientSession(connector=connector, timeout=limits) as session,
-            session.ws_connect(url, max_msg_size=0, timeout=timeout) as websocket,
+            session.ws_connect(url, max_msg_size=0, timeout=timeout, autoping=False) as websocket,
         ):
             stream = IncomingStream(websocket=websocket)
             opened.set_result(stream)

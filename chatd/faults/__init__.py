@@ -1,6 +1,6 @@
 """Provider failures: what they mean, what to tell a person, and how long to wait. Pure."""
 
-from chatd.faults.backoff import delay_s, effective_delay_s
+from chatd.faults.backoff import delay_s, effective_delay_s, spread_delay_s
 from chatd.faults.classify import (
     ReportedError,
     StreamCut,
@@ -9,14 +9,16 @@ from chatd.faults.classify import (
     fault_words,
     is_malformed_fault,
     is_overflow_fault,
+    overflow_fault,
     with_provider,
 )
 from chatd.faults.detail import diagnostic_text
-from chatd.faults.messages import make_fault, retry_banner
+from chatd.faults.messages import WINDOW_FULL, make_fault, retry_banner
 from chatd.faults.retry_after import parse_retry_after
 from chatd.wire import FaultKind
 
 __all__ = [
+    "WINDOW_FULL",
     "FaultKind",
     "ReportedError",
     "StreamCut",
@@ -29,7 +31,9 @@ __all__ = [
     "is_malformed_fault",
     "is_overflow_fault",
     "make_fault",
+    "overflow_fault",
     "parse_retry_after",
     "retry_banner",
+    "spread_delay_s",
     "with_provider",
 ]

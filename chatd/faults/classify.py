@@ -18,6 +18,7 @@ __all__ = [
     "fault_words",
     "is_malformed_fault",
     "is_overflow_fault",
+    "overflow_fault",
     "with_provider",
 ]
 
@@ -66,6 +67,12 @@ def with_provider(fault: ProviderFault, provider: str) -> ProviderFault:
 def is_overflow_fault(fault: ProviderFault) -> bool:
     """Whether the vendor refused a prompt as longer than the model's window: a summary may help."""
     return not fault.retryable and signals.is_overflow(fault_words(fault).lower())
+
+
+def overflow_fault(provider: str) -> ProviderFault:
+    """What an answer amounts to that filled the model's window: an overflow, though nobody refused it."""
+    detail = signals.OVERFLOW[0]
+    return messages.make_fault(FaultKind.CONFIG, provider, user_text=messages.WINDOW_FULL, detail=detail)
 
 
 def is_malformed_fault(fault: ProviderFault) -> bool:

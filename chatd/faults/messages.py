@@ -10,6 +10,7 @@ from chatd.wire import FaultKind
 __all__ = [
     "CANCELED",
     "CONTINUITY",
+    "WINDOW_FULL",
     "canonical_provider",
     "make_fault",
     "retry_banner",
@@ -23,6 +24,7 @@ CONTINUITY = (
     "The chat's stored history does not match what the AI provider expects. This is an internal state "
     "mismatch, not a problem of configuration or billing."
 )
+WINDOW_FULL = "The conversation filled the model's context window before the answer was whole."
 
 _DISPLAY_NAMES = {
     "anthropic": "Anthropic",

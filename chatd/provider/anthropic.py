@@ -18,7 +18,14 @@ from chatd.provider import anthropic_prompt
 from chatd.provider.anthropic_stream import AnthropicReader
 from chatd.provider.computer_forms import FORMS, ComputerForm, anthropic_form
 from chatd.provider.efforts import anthropic_thinking
-from chatd.provider.protocol import Finished, ModelRequest, PartDone, PromptMessage, ProviderEvent
+from chatd.provider.protocol import (
+    MAX_PAUSES,
+    Finished,
+    ModelRequest,
+    PartDone,
+    PromptMessage,
+    ProviderEvent,
+)
 from chatd.provider.session import (
     CONNECT_TIMEOUT_S,
     READ_TIMEOUT_S,
@@ -32,8 +39,6 @@ from chatd.wire import Part, Usage
 __all__ = ["DEFAULT_BASE_URL", "AnthropicProvider"]
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
-# Messages of one answer: the vendor pauses a long run of its own tools, to be asked to go on.
-MAX_PAUSES = 10
 
 
 class AnthropicProvider:
@@ -81,7 +86,7 @@ class AnthropicProvider:
             if not reader.is_paused:
                 return
             usage = reader.usage
-        yield Finished(reason="other", usage=usage)
+        yield Finished(reason="paused", usage=usage)
 
     async def _message(
         self, request: ModelRequest, parts: list[Part], reader: AnthropicReader

@@ -17,7 +17,7 @@ from chatd.prompt.convert import (
     read_result,
     safe_tool_id,
 )
-from chatd.provider.computer_forms import FORMS, ComputerForm
+from chatd.provider.computer_forms import FORMS, ComputerForm, lacking_actions
 from chatd.provider.computer_map import COMPUTER_TOOL, replayable_actions
 from chatd.provider.computer_map_anthropic import anthropic_from_canonical
 from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage, WebSearch
@@ -108,8 +108,11 @@ def goes_on_unthought(messages: list[_Block]) -> bool:
 
 
 def _computer_tool(computer: ComputerSpec, form: ComputerForm) -> _Block:
+    lacking = lacking_actions(form, computer.input_schema)
     if form == "toolset":
-        return {"type": FORMS[form].type}
+        # Every member is on unless it is switched off.
+        configs = {name: {"enabled": False} for name in lacking}
+        return {"type": FORMS[form].type, **({"configs": configs} if configs else {})}
     width, height = computer.model_size
     tool = {
         "type": FORMS[form].type,
@@ -117,7 +120,7 @@ def _computer_tool(computer: ComputerSpec, form: ComputerForm) -> _Block:
         "display_width_px": width,
         "display_height_px": height,
     }
-    return tool | {"enable_zoom": True} if "zoom" in FORMS[form].actions else tool
+    return tool | {"enable_zoom": "zoom" not in lacking} if "zoom" in FORMS[form].actions else tool
 
 
 def _mark(blocks: list[_Block]) -> None:
@@ -166,12 +169,12 @@ class _Writer:
         blocks: list[_Block] = []
         content = tuple(content)
         ran = _ran_by_vendor(content, is_paused=is_last)
-        for part in content:
+        for place, part in enumerate(content):
             match part:
                 case TextPart() if part.text.strip():
                     blocks.append(_text_block(part, has_results=bool(ran)))
                 case ToolCallPart() | ToolResultPart() if part.provider_executed:
-                    if part.tool_call_id in ran:
+                    if place in ran:
                         blocks.append(dict(_own_block(part)))
                 case ReasoningPart():
                     blocks.extend(_reasoning_blocks(part))
@@ -195,7 +198,7 @@ class _Writer:
 
     def _computer_shape(self, part: ToolCallPart) -> _Block | None:
         raw = (part.provider_metadata or {}).get("anthropic")
-        if isinstance(raw, Mapping) and ("toolset_name" in raw) == (self._form == "toolset"):
+        if isinstance(raw, Mapping) and self._takes(raw):
             return dict(raw)
         translated = anthropic_from_canonical(replayable_actions(part))
         # What this version can't do would be refused, or taught to a model that can't either.
@@ -205,6 +208,14 @@ class _Writer:
         if self._form == "toolset":
             return {"name": name, "toolset_name": TOOLSET_NAME, "input": parameters}
         return {"name": COMPUTER_TOOL, "input": {"action": name, **parameters}}
+
+    def _takes(self, raw: Mapping[str, Any]) -> bool:
+        """Whether a call as the vendor wrote it is no other version's: a chat's model may change."""
+        if ("toolset_name" in raw) != (self._form == "toolset"):
+            return False
+        given = raw.get("input")
+        action = given.get("action") if isinstance(given, Mapping) else None
+        return action not in FORMS["single"].actions - FORMS[self._form].actions
 
     def _result_blocks(self, content: Iterable[Part]) -> list[_Block]:
         blocks: list[_Block] = []
@@ -222,22 +233,23 @@ def _own_block(part: Part) -> Mapping[str, Any]:
     return block if isinstance(block, Mapping) else {}
 
 
-def _ran_by_vendor(content: Iterable[Part], *, is_paused: bool) -> frozenset[str]:
+def _ran_by_vendor(content: Iterable[Part], *, is_paused: bool) -> frozenset[int]:
     """
-    Calls that this vendor ran and answered, in that order.
+    Places of the calls that this vendor ran and of their answers, one for one, in that order.
 
     One without the other is refused, and neither can be made up: what was cut off goes. At
     the end of a prompt that *is_paused* there is the call that the vendor is about to run.
     """
-    called: set[str] = set()
-    ran: set[str] = set()
-    for part in content:
+    # The newest call of each id that nothing answered.
+    waiting: dict[str, int] = {}
+    ran: set[int] = set()
+    for place, part in enumerate(content):
         if isinstance(part, ToolCallPart | ToolResultPart) and part.provider_executed and _own_block(part):
             if isinstance(part, ToolCallPart):
-                called.add(part.tool_call_id)
-            elif part.tool_call_id in called:
-                ran.add(part.tool_call_id)
-    return frozenset(called if is_paused else ran)
+                waiting[part.tool_call_id] = place
+            elif part.tool_call_id in waiting:
+                ran |= {waiting.pop(part.tool_call_id), place}
+    return frozenset(ran.union(waiting.values()) if is_paused else ran)
 
 
 def _text_block(part: TextPart, *, has_results: bool) -> _Block:

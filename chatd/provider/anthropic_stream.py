@@ -16,25 +16,28 @@ from chatd.provider.anthropic_prompt import TOOLSET_NAME
 from chatd.provider.computer_map import COMPUTER_TOOL
 from chatd.provider.computer_map_anthropic import canonical_from_anthropic
 from chatd.provider.protocol import (
-    Finished,
     FinishReason,
     PartDone,
     ProviderEvent,
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    finish_of,
 )
 from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
-__all__ = ["AnthropicReader"]
+__all__ = ["FINISH_REASONS", "AnthropicReader"]
 
-_FINISH: Mapping[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+    "model_context_window_exceeded": "context-exceeded",
     "tool_use": "tool-calls",
+    "pause_turn": "paused",
     "refusal": "content-filter",
+    # Of histories that the vendor shortens itself, which nobody asks it for.
+    "compaction": "other",
 }
 
 
@@ -70,7 +73,7 @@ class AnthropicReader:
         self._model_size = model_size
         self._open: dict[int, _Open] = {}
         self._usage: dict[str, Any] = {}
-        self._reason: FinishReason = "other"
+        self._word: str | None = None
 
     def feed(self, event: RawMessageStreamEvent | BetaRawMessageStreamEvent) -> Iterator[ProviderEvent]:
         """Take one event; unknown kinds are ignored, as the vendor asks of clients."""
@@ -87,12 +90,12 @@ class AnthropicReader:
                 yield from self._close(event.index)
             case "message_delta":
                 self._count(event.usage.to_dict())
-                self.is_paused = event.delta.stop_reason == "pause_turn"
-                self._reason = _FINISH.get(str(event.delta.stop_reason), "other")
+                self._word = event.delta.stop_reason
+                self.is_paused = self._word == "pause_turn"
             case "message_stop":
                 self.is_finished = True
                 if not self.is_paused:
-                    yield Finished(reason=self._reason, usage=self.usage)
+                    yield finish_of(self._word, FINISH_REASONS, self.usage)
 
     @property
     def usage(self) -> Usage:

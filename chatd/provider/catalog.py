@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from chatd.errors import BadRequest
+from chatd.errors import BadRequest, ModelGone
 from chatd.model_wire import EFFORTS, ModelConfig, ReasoningEffort
 from chatd.outbound import Outbound
 from chatd.provider.efforts import fit_effort, known_efforts, limit_efforts
@@ -221,11 +221,11 @@ class Catalog:
         The model with this id.
 
         Raises:
-            BadRequest: it is unknown, or its key is gone.
+            ModelGone: it is unknown, or its key is gone.
         """
         source = self._sources.get(config_id)
         if source is None:
-            raise BadRequest("this model is not available any more; choose another for this chat")
+            raise ModelGone("this model is not available any more; choose another for this chat")
         return source
 
     def resolve(self, name: str | None) -> UUID:

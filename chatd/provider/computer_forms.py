@@ -7,9 +7,9 @@ A model that is not named here is newer than the table and gets the newest form.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-__all__ = ["FORMS", "AnthropicForm", "ComputerForm", "anthropic_form", "is_preview_model"]
+__all__ = ["FORMS", "AnthropicForm", "ComputerForm", "anthropic_form", "is_preview_model", "lacking_actions"]
 
 # ``single`` is ``computer_20251124``, the newest of the tools that are one tool.
 ComputerForm = Literal["toolset", "single", "20250124", "20241022"]
@@ -64,6 +64,18 @@ _PREVIEW = re.compile(r"computer-use-preview")
 def anthropic_form(model: str) -> ComputerForm:
     """The form that *model* takes."""
     return next((form for pattern, form in _MODELS if pattern.match(model)), "toolset")
+
+
+def lacking_actions(form: ComputerForm, input_schema: Mapping[str, Any]) -> list[str]:
+    """
+    What *form* can do and the desktop can't, by its canonical schema; nothing where that names no actions.
+
+    A workspace's daemon may be older than we are, and its schema is what it can do.
+    """
+    kinds = [kind for kind in input_schema.get("$defs", {}).values() if isinstance(kind, Mapping)]
+    told = [kind.get("properties", {}).get("action", {}) for kind in kinds]
+    offered = {name for action in told for name in (*action.get("enum", ()), action.get("const"))} - {None}
+    return sorted(FORMS[form].actions - offered) if offered else []
 
 
 def is_preview_model(model: str) -> bool:

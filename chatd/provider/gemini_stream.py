@@ -10,6 +10,7 @@ Source: ``google.genai.types.GenerateContentResponse``.
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -25,27 +26,43 @@ from chatd.provider.computer_map import COMPUTER_TOOL, read_canonical
 from chatd.provider.computer_map_google import canonical_from_google, is_computer_call
 from chatd.provider.gemini_prompt import METADATA
 from chatd.provider.protocol import (
-    Finished,
     FinishReason,
     PartDone,
     ProviderEvent,
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    finish_of,
 )
 from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
-__all__ = ["GeminiReader"]
+__all__ = ["FINISH_REASONS", "GeminiReader"]
 
-_FINISH: Mapping[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
     "SAFETY": "content-filter",
     "RECITATION": "content-filter",
     "BLOCKLIST": "content-filter",
     "PROHIBITED_CONTENT": "content-filter",
     "SPII": "content-filter",
     "IMAGE_SAFETY": "content-filter",
+    "IMAGE_PROHIBITED_CONTENT": "content-filter",
+    "IMAGE_RECITATION": "content-filter",
+    "ESCALATION": "content-filter",
+    "MODEL_ARMOR": "content-filter",
+    "FINISH_REASON_UNSPECIFIED": "other",
+    "LANGUAGE": "other",
+    "OTHER": "other",
+    "MALFORMED_FUNCTION_CALL": "other",
+    "UNEXPECTED_TOOL_CALL": "other",
+    "TOO_MANY_TOOL_CALLS": "other",
+    "MISSING_THOUGHT_SIGNATURE": "other",
+    "MALFORMED_RESPONSE": "other",
+    "PUP_LIMITED_DISABLED": "other",
+    "IMAGE_OTHER": "other",
+    "NO_IMAGE": "other",
 }
 
 
@@ -88,10 +105,9 @@ class GeminiReader:
         yield from self._close()
         for url, title in self._sources.items():
             yield PartDone(SourcePart(url=url, title=title))
-        reason = _FINISH.get(self._reason or "", "other")
-        if self._calls and reason == "stop":
-            reason = "tool-calls"
-        yield Finished(reason=reason, usage=_usage(self._usage))
+        finished = finish_of(self._reason, FINISH_REASONS, _usage(self._usage))
+        is_calling = self._calls and finished.reason == "stop"
+        yield replace(finished, reason="tool-calls") if is_calling else finished
 
     def _candidate(self, candidate: Candidate) -> Iterator[ProviderEvent]:
         content = candidate.content

@@ -8,7 +8,7 @@ Source: ``openai.types.chat.chat_completion_chunk``.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 from openai.types import CompletionUsage
@@ -19,24 +19,32 @@ from chatd.prompt.convert import parse_arguments
 from chatd.prompt.limits import context_limit_in
 from chatd.provider.computer_map import COMPUTER_TOOL, read_canonical
 from chatd.provider.protocol import (
-    Finished,
     FinishReason,
     PartDone,
     ProviderEvent,
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    finish_of,
 )
 from chatd.wire import ReasoningPart, TextPart, ToolCallPart, Usage
 
-__all__ = ["ChatReader"]
+__all__ = ["FINISH_REASONS", "ChatReader"]
 
-_FINISH: Mapping[str, FinishReason] = {
+FINISH_REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tool-calls",
     "function_call": "tool-calls",
     "content_filter": "content-filter",
+    # Words of compatible servers that the protocol does not have.
+    "end_turn": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_length": "context-exceeded",
+    "model_context_window_exceeded": "context-exceeded",
 }
 # Where compatible servers put the model's reasoning.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -92,10 +100,9 @@ class ChatReader:
             yield PartDone(TextPart(text="".join(self._text)))
         for call in self._calls:
             yield PartDone(self._call_part(call))
-        reason = _FINISH.get(str(self._reason), "other")
-        if self._calls and reason == "stop":
-            reason = "tool-calls"
-        yield Finished(reason=reason, usage=_usage(self._usage), context_limit=self._context_limit)
+        finished = finish_of(self._reason, FINISH_REASONS, _usage(self._usage))
+        reason = "tool-calls" if self._calls and finished.reason == "stop" else finished.reason
+        yield replace(finished, reason=reason, context_limit=self._context_limit)
 
     def _delta(self, delta: ChoiceDelta | None) -> Iterator[ProviderEvent]:
         if delta is None:

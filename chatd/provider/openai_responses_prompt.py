@@ -92,7 +92,38 @@ def build_input(request: ModelRequest) -> list[_Item]:
         elif message.role == "assistant":
             results = _results_behind(request.messages, index)
             items.extend(_turn_items(message.content, results, has_computer=has_computer))
+    items = _distinct(items)
     return [_one_action(item) for item in items] if is_preview else items
+
+
+def _distinct(items: Iterable[_Item]) -> list[_Item]:
+    """
+    The items with each id once: the vendor refuses a second one, as compatible servers give them.
+
+    A second one goes on without; so does what led to it. A search is nothing without its id.
+    """
+    kept: list[_Item] = []
+    seen: set[str] = set()
+    for item in items:
+        is_second = item.get("id") in seen
+        if is_second:
+            _drop_trailing_reasoning(kept)
+        found = _anonymous(item) if is_second else [item]
+        seen.update(one["id"] for one in found if "id" in one)
+        kept.extend(found)
+    return kept
+
+
+def _anonymous(item: _Item) -> list[_Item]:
+    match item["type"]:
+        case "message":
+            return [_text_message("assistant", item["content"][0]["text"])]
+        case "function_call":
+            return [{key: value for key, value in item.items() if key != "id"}]
+        case "computer_call":
+            # Its id must be there; those of calls are each there once.
+            return [item | {"id": f"cu_{item['call_id']}_again"}]
+    return []
 
 
 def _one_action(item: _Item) -> _Item:

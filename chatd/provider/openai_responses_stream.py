@@ -22,14 +22,18 @@ from chatd.provider.protocol import (
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    finish_of,
 )
 from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolResultPart, Usage
 
-__all__ = ["ResponsesReader"]
+__all__ = ["INCOMPLETE_REASONS", "ResponsesReader"]
 
-_INCOMPLETE: Mapping[str, FinishReason] = {
+# Why a response is incomplete; one whose prompt is too long fails.
+INCOMPLETE_REASONS: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content-filter",
+    "max_messages": "other",
+    "steered": "other",
 }
 SEARCH_TOOL = "web_search"
 # Characters of safety checks quoted to a person.
@@ -129,12 +133,11 @@ class ResponsesReader:
 
     def _finish(self, response: Response) -> Finished:
         self.is_finished = True
-        reason: FinishReason = "tool-calls" if self._has_calls else "stop"
+        usage = _usage(response.usage.to_dict() if response.usage else {})
         if response.status == "incomplete" or response.incomplete_details is not None:
             cause = response.incomplete_details.reason if response.incomplete_details else None
-            reason = _INCOMPLETE.get(str(cause), "other")
-        usage = response.usage.to_dict() if response.usage else {}
-        return Finished(reason=reason, usage=_usage(usage))
+            return finish_of(cause, INCOMPLETE_REASONS, usage)
+        return Finished(reason="tool-calls" if self._has_calls else "stop", usage=usage)
 
 
 def _search(raw: dict[str, Any]) -> Iterator[ProviderEvent]:

@@ -7,7 +7,7 @@ retries are off), never persists and never runs tools. Vendor failures leave as
 ``ProviderFault``; cancellation passes through untouched.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -18,6 +18,7 @@ from chatd.wire import ReasoningPart, SourcePart, TextPart, ToolCallPart, ToolRe
 
 __all__ = [
     "MAX_OUTPUT_TOKENS",
+    "MAX_PAUSES",
     "Alive",
     "ComputerSpec",
     "FinishReason",
@@ -32,9 +33,16 @@ __all__ = [
     "TextDelta",
     "ToolInputDelta",
     "WebSearch",
+    "finish_of",
 ]
 
-FinishReason = Literal["stop", "tool-calls", "length", "content-filter", "other"]
+# ``length``: the answer's own limit; ``context-exceeded``: the model's window; ``paused``: the vendor
+# stopped in the middle of its own tools and was asked to go on often enough.
+FinishReason = Literal[
+    "stop", "tool-calls", "length", "context-exceeded", "content-filter", "paused", "other"
+]
+# Messages of one answer: a vendor pauses a long run of its own tools, to be asked to go on.
+MAX_PAUSES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +145,20 @@ class Finished:
     """
     The vendor's terminal event was seen. A stream that ends without it is a fault.
 
-    *context_limit* is the model's window, where the server told it.
+    *context_limit* is the model's window, where the server told it; *word* the vendor's own for
+    a reason that is none of ours.
     """
 
     reason: FinishReason
     usage: Usage = field(default_factory=Usage)
     context_limit: int | None = None
+    word: str | None = None
+
+
+def finish_of(word: str | None, reasons: Mapping[str, FinishReason], usage: Usage) -> Finished:
+    """What a vendor's *word* for the end of an answer means by its table of *reasons*."""
+    reason = reasons.get(word or "", "other")
+    return Finished(reason=reason, usage=usage, word=word if reason == "other" else None)
 
 
 ProviderEvent = Alive | TextDelta | ReasoningDelta | ToolInputDelta | PartDone | Finished

@@ -54,6 +54,7 @@ _STOP_REASONS: dict[Finish, str] = {
     "stop": "end_turn",
     "tool-calls": "tool_use",
     "length": "max_tokens",
+    "context-exceeded": "model_context_window_exceeded",
     "content-filter": "refusal",
 }
 # Blocks that carry nothing a program in our language could mean.

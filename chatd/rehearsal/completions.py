@@ -41,6 +41,8 @@ _FINISH_REASONS: dict[Finish, str] = {
     "stop": "stop",
     "tool-calls": "tool_calls",
     "length": "length",
+    # A word of some compatible servers; the protocol has none.
+    "context-exceeded": "model_length",
     "content-filter": "content_filter",
 }
 

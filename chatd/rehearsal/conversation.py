@@ -37,7 +37,7 @@ CHARACTERS_PER_TOKEN = 4
 # Characters in one streamed piece of text: small enough that a sentence arrives in several.
 CHUNK_CHARACTERS = 24
 
-Finish = Literal["stop", "tool-calls", "length", "content-filter"]
+Finish = Literal["stop", "tool-calls", "length", "context-exceeded", "content-filter"]
 
 
 class ComputerForm(StrEnum):

@@ -42,6 +42,8 @@ _FINISH_REASONS: dict[Finish, str] = {
     "stop": "STOP",
     "tool-calls": "STOP",
     "length": "MAX_TOKENS",
+    # This vendor has no word of its own for it; nor has OpenAI.
+    "context-exceeded": "MAX_TOKENS",
     "content-filter": "SAFETY",
 }
 _STATUS_WORDS = {

@@ -16,7 +16,11 @@ __all__ = ["items_of", "openai_actions", "response_events", "response_object"]
 # Pixels the page moves for one notch of the wheel.
 PIXELS_PER_NOTCH = 100
 _BUTTONS = {"left": "left", "right": "right", "middle": "wheel", "back": "back", "forward": "forward"}
-_REASONS = {"length": "max_output_tokens", "content-filter": "content_filter"}
+_REASONS = {
+    "length": "max_output_tokens",
+    "context-exceeded": "max_output_tokens",
+    "content-filter": "content_filter",
+}
 
 
 def response_object(

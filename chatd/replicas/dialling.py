@@ -45,9 +45,10 @@ async def dial(
     *,
     max_bytes: int,
     query: dict[str, str] | None = None,
+    autoping: bool = True,
 ) -> aiohttp.ClientWebSocketResponse:
     """
-    Open a WebSocket to another replica.
+    Open a WebSocket to another replica; without *autoping* whoever reads it answers pings.
 
     Raises:
         NotAReplica: it is not among those that live, or refused us.
@@ -63,6 +64,7 @@ async def dial(
             headers=membership.headers,
             max_msg_size=max_bytes,
             heartbeat=HEARTBEAT_S,
+            autoping=autoping,
             timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_LIMIT_S),
         )
     except aiohttp.WSServerHandshakeError as exc:

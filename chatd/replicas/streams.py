@@ -50,11 +50,15 @@ async def pass_on(
     path, query = f"/streams/{stream_id}", {"agent_id": str(agent_id)}
     try:
         async with asyncio.timeout(10):
-            there = await dial(agents.session, membership, owner, path, max_bytes=0, query=query)
+            there = await dial(
+                agents.session, membership, owner, path, max_bytes=0, query=query, autoping=False
+            )
     except (aiohttp.ClientError, OSError, TimeoutError) as exc:
         raise NotFound("nobody waits for this stream") from exc
     async with there:
-        here = web.WebSocketResponse(max_msg_size=0, compress=False, receive_timeout=STREAM_SILENCE_S)
+        here = web.WebSocketResponse(
+            max_msg_size=0, compress=False, receive_timeout=STREAM_SILENCE_S, autoping=False
+        )
         await here.prepare(request)
         loop = asyncio.get_running_loop()
         tasks = [

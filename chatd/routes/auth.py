@@ -46,7 +46,13 @@ async def host_middleware(request: web.Request, handler: Handler) -> web.StreamR
     """Answer only under our own names, so that no foreign name can be rebound to us."""
     name = split_address(f"//{request.host}").hostname or ""
     settings = request.app[SETTINGS]
-    if name not in LOOPBACK | {settings.host, *settings.public_hosts, _host_of(settings.advertise_url)}:
+    own = {
+        settings.host,
+        *settings.public_hosts,
+        _host_of(settings.advertise_url),
+        _host_of(settings.public_url),
+    }
+    if name not in LOOPBACK | own:
         raise BadRequest(f"this server does not answer as {name!r}; see CHATD_PUBLIC_HOSTS")
     return await handler(request)
 

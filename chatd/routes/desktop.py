@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import UUID
 
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentd.wire.control import ControlParams, ViewerGrant
@@ -167,10 +167,13 @@ async def _watch(request: web.Request, place: Place) -> web.StreamResponse:
 
     await services(request).directory.get(place.agent_id)
     grant = _grant(request)
-    if grant.may == "take":
-        target = str(place.chat_id or request.match_info.get("agent"))
-        await record(request, AuditAction.CONTROL_TAKEN, target=target, by="opening the desktop")
-    return await open_stream(request, place, grant, still_may)
+
+    async def opened() -> None:
+        if grant.may == "take":
+            target = str(place.chat_id or request.match_info.get("agent"))
+            await record(request, AuditAction.CONTROL_TAKEN, target=target, by="opening the desktop")
+
+    return await open_stream(request, place, grant, still_may, opened)
 
 
 async def open_stream(
@@ -178,8 +181,13 @@ async def open_stream(
     place: Place,
     grant: ViewerGrant,
     still_may: Callable[[], Awaitable[None]],
+    opened: Callable[[], Awaitable[None]] | None = None,
 ) -> web.StreamResponse:
-    """Have the workspace dial a stream, then upgrade and carry it; 500 when it does not come."""
+    """
+    Have the workspace dial a stream, then upgrade and carry it; 500 when it does not come.
+
+    *opened* is called once it has come; nothing is carried where that fails.
+    """
     try:
         upstream = await services(request).directory.open_stream(
             place.agent_id, place.chat_id, agent_chat_id=place.agent_chat_id, viewer=grant
@@ -187,4 +195,10 @@ async def open_stream(
     except AgentUnavailable as exc:
         body = {"message": f"the desktop's stream could not be opened: {exc}", "code": exc.code}
         return web.json_response(body, status=500)
+    if opened is not None:
+        try:
+            await opened()
+        except BaseException:
+            upstream.end(WSCloseCode.INTERNAL_ERROR, "it could not be noted")
+            raise
     return await carry(request, upstream, still_may)

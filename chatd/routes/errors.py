@@ -37,7 +37,7 @@ log = structlog.get_logger("chatd.http")
 
 # Seconds; whoever is refused for a moment comes back after it.
 RETRY_SOON = {"Retry-After": "1"}
-_BEGUN = web.RequestKey("the answer has begun", bool)
+_BEGUN = web.RequestKey("the answer that has begun", web.StreamResponse)
 
 # First match wins; families stand behind their members.
 STATUS: tuple[tuple[type[ChatdError], int], ...] = (
@@ -71,9 +71,9 @@ def error_body(message: str, code: str, detail: str | None = None) -> dict[str, 
     return body if detail is None else body | {"detail": detail}
 
 
-async def note_begun(request: web.Request, _: web.StreamResponse) -> None:
+async def note_begun(request: web.Request, response: web.StreamResponse) -> None:
     """For an app's ``on_response_prepare``: from here on an error can't be told any more."""
-    request[_BEGUN] = True
+    request[_BEGUN] = response
 
 
 @web.middleware
@@ -88,15 +88,17 @@ async def error_middleware(
     """
     try:
         return await handler(request)
-    except (ConnectionError, TimeoutError):
-        raise
     except Exception as exc:
-        if request.get(_BEGUN):
-            log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
-            if request.transport is not None:
-                request.transport.abort()
-            raise ConnectionResetError("the answer broke off") from exc
-        return _answer(request, exc)
+        begun: web.StreamResponse | None = request.get(_BEGUN)
+        if isinstance(exc, ConnectionError) and (request.transport is None or request.transport.is_closing()):
+            # Who asked has gone; nobody reads what comes.
+            return begun or web.Response()
+        if begun is None:
+            return _answer(request, exc)
+        log.exception("answer broke off", action="answer_cut", method=request.method, path=request.path)
+        if request.transport is not None:
+            request.transport.abort()
+        return begun
 
 
 def _answer(request: web.Request, exc: Exception) -> web.StreamResponse:

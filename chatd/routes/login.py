@@ -20,7 +20,7 @@ from chatd.routes.guarding import count_login, remote_of
 from chatd.store import accounts, tokens
 from chatd.store.accounts import Login
 
-__all__ = ["issue_login", "routes"]
+__all__ = ["MAX_BROWSER", "OWN_SITES", "issue_login", "routes", "start_session"]
 
 # Seconds; as long as the session behind it.
 COOKIE_MAX_AGE_S = 30 * 24 * 3600
@@ -80,16 +80,21 @@ async def _log_in(request: web.Request, token: str) -> web.StreamResponse:
         return web.Response(text=ENDED, status=401)
     # Relative: a proxy may serve the page below a prefix.
     response = web.HTTPSeeOther("./")
+    start_session(response, done, is_tls=request.secure)
+    raise response
+
+
+def start_session(response: web.StreamResponse, done: Login, *, is_tls: bool) -> None:
+    """Hand the browser its session."""
     response.set_cookie(
         COOKIE,
         done.token,
         max_age=COOKIE_MAX_AGE_S,
         httponly=True,
         samesite="Lax",
-        secure=request.secure,
+        secure=is_tls,
         path="/",
     )
-    raise response
 
 
 @routes.post("/api/experimental/login-tokens")

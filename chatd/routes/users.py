@@ -16,7 +16,7 @@ from chatd.routes.errors import read_body
 from chatd.routes.login import issue_login
 from chatd.routes.tokens import token_id_of
 from chatd.scopes import Role
-from chatd.store import tokens, users
+from chatd.store import identities, tokens, users
 from chatd.store.accounts import TokenKind
 
 __all__ = ["routes"]
@@ -91,6 +91,17 @@ async def change(request: web.Request) -> web.Response:
         entry = entry_of(request, AuditAction.USER_ENABLED, target=name)
         await write_audited(request, entry, users.enable_user, name)
     return answer(User.model_validate(dict(await store.read(users.find_user, name))))
+
+
+@routes.delete(PATH + "/{user}/identities")
+@describe(status=204)
+async def untie(request: web.Request) -> web.Response:
+    """Forget who a user is at the OpenID provider: their next login there is like their first."""
+    require_admin(request)
+    name = request.match_info["user"]
+    entry = entry_of(request, AuditAction.IDENTITY_UNTIED, target=name)
+    await write_audited(request, entry, identities.untie, name)
+    return web.Response(status=204)
 
 
 @routes.post(PATH + "/{user}/login-tokens")

@@ -52,7 +52,7 @@ async def carry(
     Cancellation: both sides are closed.
     """
     viewer = web.WebSocketResponse(
-        protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_VIEWER_FRAME_BYTES
+        protocols=(SUBPROTOCOL,), compress=False, max_msg_size=MAX_VIEWER_FRAME_BYTES, autoping=False
     )
     ending = Ending(code=WSCloseCode.GOING_AWAY, reason="the server is going away")
     try:

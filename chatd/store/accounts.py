@@ -140,12 +140,14 @@ class TokenWish:
 
     Attributes:
         lifetime: None: as long as its kind lives, see ``LIFETIMES``; ``timedelta.max``: until it is revoked.
+        token_id: None: a random one. A second token of the same id is not made.
     """
 
     name: str | None = None
     scopes: tuple[Scope, ...] | None = None
     lifetime: timedelta | None = None
     agent_id: UUID | None = None
+    token_id: UUID | None = None
 
 
 def issue_token(
@@ -163,7 +165,7 @@ def issue_token(
     lifetime = LIFETIMES[kind] if wish.lifetime is None else wish.lifetime
     connection.execute(
         schema.api_tokens.insert().values(
-            id=uuid.uuid4(),
+            id=wish.token_id or uuid.uuid4(),
             kind=kind,
             hash=token_hash(token),
             user_id=user_id,

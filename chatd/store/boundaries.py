@@ -74,7 +74,10 @@ def turn_progress(connection: sa.Connection, chat_id: UUID) -> TurnProgress:
         mine, table.c.role == "user", table.c.compressed.is_(False)
     )
     since = mine & (table.c.role == "assistant") & (table.c.id > asked.scalar_subquery())
-    steps = sa.select(sa.func.count()).where(since, table.c.compressed.is_(False))
+    # Notices are nobody's answer.
+    steps = sa.select(sa.func.count()).where(
+        since, table.c.compressed.is_(False), table.c.visibility != "user"
+    )
     summaries = connection.execute(sa.select(table).where(since, table.c.compressed.is_(True))).mappings()
     calls = [part for row in summaries for part in message_from_row(row).content]
     reentries = sum(isinstance(p, ToolCallPart) and bool((p.args or {}).get("reentry")) for p in calls)

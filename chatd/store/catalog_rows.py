@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -9,7 +11,14 @@ from chatd.model_wire import ModelConfig
 from chatd.store import schema
 from chatd.store.inserts import insert_new
 
-__all__ = ["list_configs", "save_configs"]
+__all__ = ["ModelName", "list_configs", "name_of", "save_configs"]
+
+
+class ModelName(NamedTuple):
+    """What a model is called at its vendor."""
+
+    provider: str
+    model: str
 
 
 def list_configs(connection: sa.Connection, *, and_gone: bool) -> list[sa.RowMapping]:
@@ -38,3 +47,11 @@ def save_configs(connection: sa.Connection, configs: Iterable[ModelConfig], *, n
         }
         if not insert_new(connection, table, {"id": config.id, "created_at": now, **values}):
             connection.execute(table.update().where(table.c.id == config.id).values(values))
+
+
+def name_of(connection: sa.Connection, config_id: UUID) -> ModelName | None:
+    """The name of a model that was offered once; None for one that never was."""
+    table = schema.model_configs
+    found = connection.execute(sa.select(table.c.provider, table.c.model).where(table.c.id == config_id))
+    row = found.one_or_none()
+    return ModelName(row.provider, row.model) if row is not None else None

@@ -18,7 +18,7 @@ from chatd.state import ChatState, Transition, check
 from chatd.store import schema
 from chatd.store.boundaries import cleared_boundary
 from chatd.store.locked import Fence, LockedChat, cancelled_result
-from chatd.store.rows import NewMessage
+from chatd.store.rows import NewMessage, notice_message
 from chatd.store.uploads import link_files
 from chatd.wire import (
     ChatError,
@@ -338,8 +338,7 @@ class ChatTx(LockedChat):
         self._begin(Transition.COMMIT_STEP)
         kept = {str(message_id): self._content_of(message_id) for message_id in changes}
         self._rewrite(changes)
-        told = TextPart(text=note, provider_metadata={"set_aside": kept})
-        return self._insert([NewMessage(role="assistant", content=(told,), visibility="user")])
+        return self._insert([notice_message(note, metadata={"set_aside": kept})])
 
     def enter_requires_action(self) -> None:
         """Wait for the client's results; nobody needs to own the chat meanwhile."""

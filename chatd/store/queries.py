@@ -303,14 +303,17 @@ def prompt_messages(connection: sa.Connection, chat_id: UUID, *, after_id: int =
 
 
 def last_answer(connection: sa.Connection, chat_id: UUID) -> str:
-    """The newest text that the model said, before a summary too; empty for none."""
+    """The newest text that the model said, before a summary too, and notices behind it; empty for none."""
     table = schema.messages
     answers = _visible(chat_id, ("user", "both"), 0).where(table.c.role == "assistant")
+    notices: list[str] = []
     for row in connection.execute(answers.order_by(None).order_by(table.c.id.desc())).mappings():
         text = "\n".join(p.text for p in message_from_row(row).content if isinstance(p, TextPart)).strip()
-        if text:
-            return text
-    return ""
+        if text and row["visibility"] == "user":
+            notices.insert(0, f"[{text}]")
+        elif text:
+            return "\n\n".join([text, *notices])
+    return "\n\n".join(notices)
 
 
 def list_prompts(connection: sa.Connection, chat_id: UUID, *, limit: int) -> list[str]:

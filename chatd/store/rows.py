@@ -21,6 +21,7 @@ from chatd.wire import (
     QueuedMessage,
     ReasoningPart,
     Role,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
     TurnChanges,
@@ -38,6 +39,7 @@ __all__ = [
     "is_clients",
     "message_from_row",
     "message_values",
+    "notice_message",
     "open_calls",
     "public_message",
     "public_queued",
@@ -76,6 +78,12 @@ class NewMessage:
     files: tuple[NewFile, ...] = field(default=())
     compressed: bool = False
     cost_micros: int | None = None
+
+
+def notice_message(text: str, *, metadata: dict[str, Any] | None = None) -> NewMessage:
+    """What people read in the chat, and its model does not."""
+    told = TextPart(text=text, provider_metadata=metadata)
+    return NewMessage(role="assistant", content=(told,), visibility="user")
 
 
 def stamped(part: Part, now: datetime) -> Part:

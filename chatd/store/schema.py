@@ -35,6 +35,7 @@ __all__ = [
     "tool_calls",
     "user_group_members",
     "user_groups",
+    "user_identities",
     "users",
 ]
 
@@ -68,6 +69,20 @@ users = sa.Table(
     # What this user wants every new chat to be told.
     sa.Column("prompt", _Text),
     sa.Column("created_at", _Time, nullable=False),
+)
+
+# Who a user is at a provider that people log in with: its issuer and subject, which it never gives to
+# another; a name may change hands there.
+user_identities = sa.Table(
+    "user_identities",
+    metadata,
+    sa.Column("issuer", _Text, primary_key=True),
+    sa.Column("subject", _Text, primary_key=True),
+    sa.Column("user_id", _Id, sa.ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    # The role came with a group there, and goes with it.
+    sa.Column("is_admin_by_group", sa.Boolean, nullable=False),
+    sa.Column("created_at", _Time, nullable=False),
+    sa.UniqueConstraint("user_id", "issuer"),
 )
 
 user_groups = sa.Table(

@@ -6,6 +6,7 @@ A spawn is named by its call, so a repeat after a crash finds the child it made.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
@@ -22,7 +23,16 @@ from chatd.store.store import NewChat, Store, derive_title
 from chatd.stream.hub import Hub, Subscription
 from chatd.tools.arguments import describe, schema_of
 from chatd.tools.choosing import ModelChoice, choose_model, preferred_model
-from chatd.tools.family import NO_AGENT, Arguments, ToChat, find_agent, is_busy, result_of, summary_of
+from chatd.tools.family import (
+    NO_AGENT,
+    Arguments,
+    ToChat,
+    find_agent,
+    is_busy,
+    progress_of,
+    result_of,
+    summary_of,
+)
 from chatd.tools.recording import ChildFilm, Filming
 from chatd.tools.toolset import CallContext, LocalTool, ToolOutcome, error_outcome
 from chatd.wire import Chat, ChatMode, TextPart, ToolCallPart, ToolResultPart
@@ -34,6 +44,8 @@ MODES: dict[str, ChatMode | None] = {"general": None, "explore": "explore", "com
 MAX_WAIT_S = 3600.0
 # Seconds that a film which is about to begin when the wait ends may still take.
 FILM_GRACE_S = 5.0
+# Above every id of a message.
+MAX_ID = 2**62
 
 
 class SpawnComputerUse(Arguments):
@@ -202,34 +214,44 @@ class SubagentTools:
             return error_outcome(context.call, NO_AGENT)
         timeout_s = min(wish.timeout_seconds or self._wait_timeout_s, MAX_WAIT_S)
         filming = self._filming if child.mode == "computer_use" else None
-        child = await self._until_done(child, timeout_s, filming)
+        child = await self._until_done(child, timeout_s, filming, context.report)
         if is_busy(child.status):
             return result_of(context.call, {**summary_of(child), "timed_out": True})
         film = await filming.stop(child) if filming is not None else ChildFilm()
         return await self._report(context.call, child, film)
 
-    async def _until_done(self, child: Chat, timeout_s: float, filming: Filming | None) -> Chat:
+    async def _until_done(
+        self, child: Chat, timeout_s: float, filming: Filming | None, report: Callable[[str], None]
+    ) -> Chat:
         starting = None
         if filming is not None and is_busy(child.status):
             starting = asyncio.create_task(filming.start(child), name=f"film {child.id}")
         try:
-            return await self._until_rest(child.id, timeout_s)
+            return await self._until_rest(child.id, timeout_s, report)
         finally:
             # Not cancelled while it can be helped: a film that has begun must be known to have.
             if starting is not None:
                 await asyncio.wait({starting}, timeout=FILM_GRACE_S)
                 starting.cancel()
 
-    async def _until_rest(self, chat_id: UUID, timeout_s: float) -> Chat:
+    async def _until_rest(self, chat_id: UUID, timeout_s: float, report: Callable[[str], None]) -> Chat:
+        told = ""
         with self._hub.watch_chat(chat_id) as subscription:
             try:
                 async with asyncio.timeout(timeout_s):
                     while is_busy((child := await self._child(chat_id)).status):
+                        if (news := await self._progress(child)) != told:
+                            report(news)
+                            told = news
                         await _wait_changed(subscription)
                     return child
             except TimeoutError:
                 # It may have ended between the last look and the deadline.
                 return await self._child(chat_id)
+
+    async def _progress(self, child: Chat) -> str:
+        page = await self._store.read(queries.list_messages, child.id, before_id=MAX_ID, limit=1)
+        return progress_of(child, [one for one in page.messages if one.role != "user"])
 
     async def _child(self, chat_id: UUID) -> Chat:
         return await find_agent(self._store, self._parent, chat_id)

@@ -1,5 +1,7 @@
 """The advisor: one call of a second model, within a turn's budget; what it costs is the chat's."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +26,8 @@ __all__ = ["chat_toolset"]
 
 # Seconds for one piece of advice.
 ADVICE_S = 180.0
+# Seconds between two looks at what it says.
+TELL_S = 1.0
 
 
 async def chat_toolset(services: Services, chat: Chat) -> Toolset:
@@ -85,11 +89,27 @@ class _Advisor:
             max_output_tokens=services.settings.advisor_output_tokens,
         )
         call = SideCall(chat_id=context.chat_id, purpose="advice", source=source)
-        advice = await collect_text(services, call, request, timeout_s=ADVICE_S)
+        context.report(f"Asking {source.display_name}")
+        hear = _paced(context.report)
+        advice = await collect_text(services, call, request, timeout_s=ADVICE_S, hear=hear)
         if not advice:
             return _outcome(context, "error", error="the advisor said nothing", remaining_uses=left)
         model = f"{source.provider}:{source.model}"
         return _outcome(context, "advice", advice=advice, advisor_model=model, remaining_uses=left - 1)
+
+
+def _paced(report: Callable[[str], None]) -> Callable[[str], None]:
+    """*report*, at most once in ``TELL_S``."""
+    clock = asyncio.get_running_loop().time
+    due = clock()
+
+    def hear(text: str) -> None:
+        nonlocal due
+        if clock() >= due:
+            due = clock() + TELL_S
+            report(text)
+
+    return hear
 
 
 def _outcome(context: CallContext, kind: str, **fields: Any) -> ToolOutcome:  # noqa: ANN401 -- JSON

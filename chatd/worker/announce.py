@@ -183,6 +183,6 @@ async def _answer(services: Services, row: sa.RowMapping) -> tuple[str, bool]:
         asked = [question for part in message.content if (question := first_question(part)) is not None]
         if asked:
             return f"Question: {asked[-1]}", True
-        if message.role == "assistant":
+        if message.role == "assistant" and message.visibility != "user":
             return "\n".join(part.text for part in message.content if isinstance(part, TextPart)), False
     return "", False

@@ -12,19 +12,22 @@ from uuid import UUID
 import sqlalchemy as sa
 import structlog
 
-from chatd.errors import ProviderFault
-from chatd.faults import is_malformed_fault, retry_banner
+from chatd.errors import BadRequest, ProviderFault
+from chatd.faults import FaultKind, is_malformed_fault, make_fault, retry_banner
 from chatd.loop.failover import helps_elsewhere
 from chatd.metrics import ModelLabels
 from chatd.provider.protocol import ModelRequest
+from chatd.store import catalog_rows
+from chatd.store.catalog_rows import ModelName
 from chatd.store.machine import ChatTx
 from chatd.wire import Chat, Message
 from chatd.worker.healing import find_healing
-from chatd.worker.retrying import retry_payload
+from chatd.worker.retrying import error_of, retry_payload
 from chatd.worker.services import Services
 
 __all__ = ["Failed", "Rescue"]
 
+KEY_GONE = "The API key this conversation used is gone. Choose another model, or have the key set again."
 log = structlog.get_logger("chatd.rescue")
 
 
@@ -84,20 +87,52 @@ class Rescue:
         patience = min(settings.failover_attempts, settings.max_attempts)
         if found is None or not helps_elsewhere(fault, attempt=failed.attempt, patience=patience):
             return None
+        source = catalog.source(own)
+        labels = ModelLabels(source.provider, source.model)
+        return self._go_over(failed.chat.id, found, fault, attempt=failed.attempt, labels=labels)
+
+    async def replace_model(self, row: sa.RowMapping) -> Callable[[ChatTx], object]:
+        """
+        The write after a step of the chat of *row* found its model's key gone.
+
+        Its fallback goes on, where it has one; else the turn ends with the reason.
+        """
+        own = row["last_model_config_id"]
+        named = await self._services.store.read(catalog_rows.name_of, own) or ModelName("", "")
+        fault = make_fault(FaultKind.MISSING_KEY, named.provider, user_text=KEY_GONE)
+        found = None if self._fallback else self._configured_fallback(named)
+        if found is None:
+            log.warning("key gone", action="model_gone", chat_id=str(row["id"]), provider=fault.provider)
+            return lambda tx: tx.finish_error(error_of(fault))
+        attempt = max(row["generation_attempt"], 1)
+        return self._go_over(row["id"], found, fault, attempt=attempt, labels=ModelLabels(*named))
+
+    def _configured_fallback(self, named: ModelName) -> UUID | None:
+        """What the settings name for a model that the catalog has not any more."""
+        name = self._services.settings.model_fallbacks.get(f"{named.provider}:{named.model}")
+        try:
+            return None if name is None else self._services.catalog.resolve(name)
+        except BadRequest:
+            # Its own key is gone as well.
+            return None
+
+    def _go_over(
+        self, chat_id: UUID, found: UUID, fault: ProviderFault, *, attempt: int, labels: ModelLabels
+    ) -> Callable[[ChatTx], object]:
         self._fallback = found
-        source, other = catalog.source(own), catalog.source(found)
-        self._services.metrics.failed_over(ModelLabels(source.provider, source.model), fault.kind)
+        other = self._services.catalog.source(found)
+        self._services.metrics.failed_over(labels, fault.kind)
         log.warning(
             "failover",
             action="failover",
-            chat_id=str(failed.chat.id),
+            chat_id=str(chat_id),
             provider=fault.provider,
             kind=fault.kind,
             fallback=f"{other.provider}:{other.model}",
         )
         payload = retry_payload(
             fault,
-            attempt=failed.attempt,
+            attempt=attempt,
             delay_ms=0,
             banner=f"{retry_banner(fault)} Going on with {other.display_name}.",
             now=self._services.store.now(),

@@ -23,11 +23,19 @@ from chatd.errors import (
     AgentUnavailable,
     ChatdError,
     LeaseLost,
+    ModelGone,
     NotFound,
     ProviderFault,
     TransitionNotAllowed,
 )
-from chatd.faults import FaultKind, effective_delay_s, is_overflow_fault, retry_banner
+from chatd.faults import (
+    FaultKind,
+    effective_delay_s,
+    is_overflow_fault,
+    overflow_fault,
+    retry_banner,
+    spread_delay_s,
+)
 from chatd.loop.answer import judge_answer
 from chatd.loop.collect import Collector
 from chatd.loop.decide import AwaitClient, Compact, Finish, Generate, RunTools, decide
@@ -43,7 +51,7 @@ from chatd.store import queries
 from chatd.store.boundaries import turn_progress
 from chatd.store.machine import STOPPED, ChatTx, Fence, cancelled_result
 from chatd.store.outages import is_outage
-from chatd.store.rows import NewMessage, chat_from_row, open_calls
+from chatd.store.rows import NewMessage, chat_from_row, notice_message, open_calls
 from chatd.store.store import derive_title
 from chatd.stream.buffer import Episode
 from chatd.stream.hub import Subscription
@@ -58,7 +66,7 @@ from chatd.worker.context import system_of, wait_pinned
 from chatd.worker.leaving import leave_desktop
 from chatd.worker.offered import offered_tools, web_search_of
 from chatd.worker.rescue import Failed, Rescue
-from chatd.worker.retrying import retry_payload
+from chatd.worker.retrying import error_of, retry_payload
 from chatd.worker.services import Services
 
 __all__ = ["Runner"]
@@ -162,6 +170,9 @@ class Runner:
                 return
 
     async def _fail(self, row: sa.RowMapping, failure: BaseException) -> None:
+        if isinstance(failure, ModelGone):
+            await self._write(row, await self._rescue.replace_model(row), any_history=True)
+            return
         log.error("step failed", action="step_failed", chat_id=str(self._chat_id), exc_info=failure)
         if isinstance(failure, ChatdError):
             error = ChatError(message=str(failure), kind=FaultKind.GENERIC)
@@ -368,6 +379,10 @@ class Runner:
                     self._services.buffer.add(episode, role, fragment)
                 # A fast vendor's answer is here at once: watchers and other chats have a turn too.
                 await asyncio.sleep(0)
+        finished = self._collector.finished
+        if finished is not None and finished.reason == "context-exceeded" and self._overflow is None:
+            # Once: what a summarised history leaves no room for is kept as far as it came.
+            raise overflow_fault(labels.provider)
 
     async def _after_fault(
         self, row: sa.RowMapping, fault: ProviderFault, attempt: int, labels: ModelLabels
@@ -382,7 +397,8 @@ class Runner:
             return
         self._services.metrics.retried(labels, fault.kind)
         # One number for the event, the log and the wait.
-        delay_ms = math.ceil(effective_delay_s(attempt - 1, fault.retry_after_s) * 1000)
+        wait_s = effective_delay_s(attempt - 1, fault.retry_after_s)
+        delay_ms = math.ceil(spread_delay_s(wait_s, self._services.chance()) * 1000)
         log.info(
             "retry",
             action="retry",
@@ -428,11 +444,11 @@ class Runner:
             usage=usage,
             cost_micros=cost_micros(source, usage),
         )
-
+        notices = [notice_message(answer.notice)] if answer.notice is not None else []
         pressure = await measure_pressure(self._services, chat, usage)
 
         def commit(tx: ChatTx) -> None:
-            tx.commit_step([message])
+            tx.commit_step([message, *notices])
             if error is not None:
                 tx.finish_error(error)
             elif not tx.open_calls() and not pressure.is_high:
@@ -513,18 +529,6 @@ def _begin_attempt(tx: ChatTx) -> int | None:
         tx.take_steered()
         return None
     return tx.record_attempt()
-
-
-def error_of(fault: ProviderFault) -> ChatError:
-    """A fault as clients see it."""
-    return ChatError(
-        message=str(fault),
-        detail=fault.detail,
-        kind=FaultKind(fault.kind),
-        provider=fault.provider or None,
-        retryable=fault.retryable,
-        status_code=fault.status_code,
-    )
 
 
 def text_of(message: Message) -> str:

@@ -1,6 +1,8 @@
 """What every runner needs, in one value."""
 
 import asyncio
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -80,6 +82,8 @@ class Services:
         default_factory=lambda: asyncio.Queue(maxsize=MAX_UNANNOUNCED)
     )
     metrics: Metrics = field(default_factory=Metrics)
+    # Chance from 0 to 1, by which the waits of chats that failed together differ.
+    chance: Callable[[], float] = random.random
 
     @property
     def sealer(self) -> Sealer:

@@ -1,6 +1,7 @@
 """Model calls beside the turn's own: a summary, a title. Text only, whole, bounded in time, booked."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -9,7 +10,7 @@ from chatd.faults import FaultKind, make_fault
 from chatd.loop.silence import listen
 from chatd.provider.catalog import ModelSource
 from chatd.provider.prices import cost_micros
-from chatd.provider.protocol import Finished, ModelRequest, PartDone
+from chatd.provider.protocol import Finished, ModelRequest, PartDone, TextDelta
 from chatd.store import side_calls
 from chatd.store.side_calls import BookedCall, Purpose
 from chatd.wire import TextPart, Usage
@@ -28,17 +29,29 @@ class SideCall:
     source: ModelSource
 
 
-async def collect_text(services: Services, call: SideCall, request: ModelRequest, *, timeout_s: float) -> str:
+def _unheard(_: str) -> None:
+    """For nobody."""
+
+
+async def collect_text(
+    services: Services,
+    call: SideCall,
+    request: ModelRequest,
+    *,
+    timeout_s: float,
+    hear: Callable[[str], None] = _unheard,
+) -> str:
     """
     Ask a model and wait for all of its text; try again what may heal while there is time.
 
-    What the call used is booked to the chat, whatever becomes of the text.
+    What the call used is booked to the chat, whatever becomes of the text. *hear* is told what was
+    said so far whenever it grows; another try begins anew.
 
     Returns:
         Its text blocks, trimmed and joined by spaces.
 
     Raises:
-        BadRequest: the model's key is gone.
+        ModelGone: the model's key is gone.
         ProviderFault: it failed, or took longer than *timeout_s*.
 
     Cancellation: the call is closed.
@@ -47,10 +60,13 @@ async def collect_text(services: Services, call: SideCall, request: ModelRequest
 
     async def ask() -> tuple[str, Usage | None]:
         texts: list[str] = []
-        usage = None
+        said, usage = "", None
         async with aclosing(listen(provider, request, services.patience)) as events:
             async for event in events:
-                if isinstance(event, PartDone) and isinstance(event.part, TextPart):
+                if isinstance(event, TextDelta):
+                    said += event.text
+                    hear(said)
+                elif isinstance(event, PartDone) and isinstance(event.part, TextPart):
                     texts.append(event.part.text.strip())
                 elif isinstance(event, Finished):
                     usage = event.usage
@@ -59,7 +75,12 @@ async def collect_text(services: Services, call: SideCall, request: ModelRequest
     deadline = asyncio.get_running_loop().time() + timeout_s
     try:
         async with asyncio.timeout_at(deadline):
-            text, usage = await retried(ask, max_attempts=services.settings.max_attempts, deadline=deadline)
+            text, usage = await retried(
+                ask,
+                max_attempts=services.settings.max_attempts,
+                chance=services.chance,
+                deadline=deadline,
+            )
     except TimeoutError:
         raise make_fault(FaultKind.TIMEOUT, provider.name, retryable=False) from None
     await _book(services, call, request.model, usage)

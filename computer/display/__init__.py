@@ -141,7 +141,8 @@ class Display(Protocol):
 
         Raises:
             InvalidAction: a character can't be delivered; names the offset of the first one.
-                Whatever can be known beforehand is raised before the first burst.
+                Nothing was delivered: whatever can be known beforehand is raised before the first burst.
+            NotConfirmed: the same in the middle of a text; tells how many characters were delivered.
         """
 
     def paste_text(self, text: str) -> Typed:

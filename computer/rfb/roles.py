@@ -20,7 +20,6 @@ from computer.rfb.viewer import (
     KeyMessage,
     PointerMessage,
     ResizeMessage,
-    UpdateRequest,
     ViewerMessage,
 )
 
@@ -72,14 +71,12 @@ class RoleFilter:
         sees_clipboard: without it the viewer must know the extended clipboard, and can't ask for a text.
         role: may change at any time; whoever takes control away sends ``release()`` on.
         has_pressed: a key or button went down in the last ``pass_on``, passed or not.
-        acknowledged: updates that the viewer has taken in: it asked for the next one.
     """
 
     sees_clipboard: bool = True
     role: Role = Role.VIEWER
     dropped: Dropped = field(default_factory=Dropped)
     has_pressed: bool = False
-    acknowledged: int = 0
     _keys: dict[tuple[int, int], None] = field(default_factory=dict)
     _pointer: tuple[int, int] = (0, 0)
     _mask: int = 0
@@ -102,7 +99,6 @@ class RoleFilter:
                 return self._unless_viewer(message.raw, "resize")
             case Encodings():
                 return self._encodings(message.numbers)
-        self.acknowledged += isinstance(message, UpdateRequest) and message.is_incremental
         return message.raw
 
     def release(self) -> bytes:

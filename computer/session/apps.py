@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from computer.errors import InvalidAction, StartFailed
 from computer.session.launch import OutputTail
-from computer.session.process import Child
+from computer.session.process import GRACE_S, Child
 from computer.wire import AppInfo
 
 __all__ = ["MAX_APPS", "Apps"]
@@ -88,10 +88,10 @@ class Apps:
         await app.child.stop()
         self._forget_ended()
 
-    async def stop_all(self) -> None:
-        """End all; harmless when repeated."""
+    async def stop_all(self, grace_s: float = GRACE_S) -> None:
+        """End all, by force after *grace_s*; harmless when repeated."""
         apps, self._apps = self._apps, {}
-        await asyncio.gather(*(app.child.stop() for app in apps.values()))
+        await asyncio.gather(*(app.child.stop(grace_s) for app in apps.values()))
         for app in apps.values():
             _close(app.tail)
 

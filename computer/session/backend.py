@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from computer.rfb.viewer import MAX_CLIPBOARD_BYTES
-from computer.session.process import ProcessWatch
+from computer.session.process import GRACE_S, ProcessWatch
 
 __all__ = ["MAX_CUT_TEXT", "SERVER", "Backend", "RunningDesktop"]
 
@@ -62,8 +62,8 @@ class RunningDesktop(Protocol):
             DisplayLost: nobody listens.
         """
 
-    async def stop(self) -> None:
-        """End all members and remove their files; harmless when repeated."""
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """End all members, by force after *grace_s*, and remove their files; harmless when repeated."""
 
 
 class Backend(Protocol):

@@ -6,7 +6,16 @@ One row per pattern; the first that matches wins, so the more particular come fi
 
 import re
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "is_taken"]
+
+# An X server ends with these when another took its display number or port in the same moment.
+_TAKEN = (
+    "already active",
+    "already running",
+    "Cannot establish any listening sockets",
+    "could not create lock",
+    "Address already in use",
+)
 
 _KEYMAP_HELP = "install the keymaps (apt-get install x11-xkb-utils xkb-data)"
 _SIGNS: tuple[tuple[str, str], ...] = (
@@ -29,3 +38,8 @@ def diagnose(log_tail: str) -> str | None:
         if found:
             return found.expand(meaning)
     return None
+
+
+def is_taken(log_tail: str) -> bool:
+    """Whether the server ended because its number or port is another's; the next may be free."""
+    return any(sign in log_tail for sign in _TAKEN)

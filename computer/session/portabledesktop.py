@@ -5,6 +5,10 @@ Its defaults leave VNC open on every interface and X open to every user. Later o
 close the first and give X a cookie; access control, which it switches off, is switched on again
 through X; and what came of it is looked up and tried before the desktop is used.
 
+It is told the display number and the port: by itself it takes the first number without a socket, below 10
+as well, whatever holds its lock or listens without a file. Its ``info`` is not asked: it repeats the state
+file without a look whether that is true, so the file is read and the processes are watched instead.
+
 Its output is read from stdout alone, since warnings go to stderr. Its processes are not our
 children: they are watched by pidfd, and what survives ``down`` is ended by us. Everything that it
 is given is an option with its value behind ``=``, so nothing that begins with a dash is mistaken.
@@ -25,10 +29,11 @@ from computer.display.x11 import enforce_cookie
 from computer.errors import ComputerError, DisplayLost, StartFailed
 from computer.session.backend import MAX_CUT_TEXT, SERVER
 from computer.session.cookie import create_cookie, write_authority
+from computer.session.diagnosis import is_taken
 from computer.session.exposure import check_closed
-from computer.session.process import Child, ProcessWatch, read_tail
+from computer.session.process import GRACE_S, Child, ProcessWatch, read_tail
 from computer.session.settings import SessionSettings
-from computer.session.sockets import make_socket_directory, remove_leftovers
+from computer.session.sockets import free_displays, free_port, make_socket_directory, remove_leftovers
 from computer.shielding import finish
 
 __all__ = ["PortableBackend", "PortableDesktop", "UpReport", "find_portabledesktop"]
@@ -36,6 +41,8 @@ __all__ = ["PortableBackend", "PortableDesktop", "UpReport", "find_portabledeskt
 # Seconds: `up` may unpack a runtime first; `down` waits 5 s for each of two processes itself.
 UP_LIMIT_S = 60.0
 DOWN_LIMIT_S = 20.0
+# Ups before giving up, each because another took the number or the port in the same moment.
+MAX_ATTEMPTS = 3
 # Seconds in which a window manager that can't work has ended.
 MEND_S = 0.3
 # Bytes of the command's output that are looked at.
@@ -88,12 +95,26 @@ class PortableBackend:
             msg = "missing: install portabledesktop, or use the xvnc back-end"
             raise StartFailed(msg)
         make_socket_directory()
-        desktop = PortableDesktop(self._settings, command, environment)
+        numbers = free_displays()
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            number = next(numbers, None)
+            if number is None:
+                break
+            desktop = PortableDesktop(self._settings, command, environment)
+            try:
+                return await self._start(desktop, number)
+            except StartFailed:
+                if attempt == MAX_ATTEMPTS or not is_taken(desktop.log_tail(SERVER)):
+                    raise
+        msg = "no free display number"
+        raise StartFailed(msg)
+
+    async def _start(self, desktop: "PortableDesktop", number: int) -> "PortableDesktop":
         try:
             # A second `up` would forget the first session, and leave its processes behind.
             await desktop.bring_down()
-            desktop.write_authority(0)
-            output = await desktop.run("up", *self._arguments(desktop), limit_s=UP_LIMIT_S)
+            desktop.prepare(number)
+            output = await desktop.run("up", *self._arguments(desktop, number), limit_s=UP_LIMIT_S)
             report = _parse(output)
             desktop.adopt(report)
             desktop.write_authority(report.display)
@@ -108,13 +129,14 @@ class PortableBackend:
             raise
         return desktop
 
-    def _arguments(self, desktop: "PortableDesktop") -> list[str]:
+    def _arguments(self, desktop: "PortableDesktop", number: int) -> list[str]:
         settings = self._settings
         if "," in str(settings.runtime_dir):
             msg = f"{settings.runtime_dir} holds a comma, which portabledesktop can't take; choose another"
             raise StartFailed(msg)
         arguments = ["--json", f"--session-dir={desktop.directory}", "--desktop-size-mode=fixed"]
         arguments += [f"--geometry={settings.geometry}", f"--dpi={settings.dpi}"]
+        arguments += [f"--display={number}", f"--port={free_port()}"]
         server = ("-auth", str(desktop.authority), *XVNC_ARGUMENTS)
         return arguments + [f"--xvnc-arg={argument}" for argument in server]
 
@@ -166,12 +188,13 @@ class PortableDesktop:
                     msg = f"{role} of portabledesktop ended at once"
                     raise StartFailed(msg) from exc
 
-    def write_authority(self, number: int) -> None:
-        """
-        Write the authority file for display *number*.
+    def prepare(self, number: int) -> None:
+        """Get ready for a server on display *number*; what an earlier one said is no sign of it."""
+        self.write_authority(number)
+        (self.directory / f"{SERVER}.log").unlink(missing_ok=True)
 
-        The server reads it when it starts, and takes its wildcard entry whatever its number is.
-        """
+    def write_authority(self, number: int) -> None:
+        """Write the authority file for display *number*; the server reads it when it starts."""
         write_authority(self.authority, number, self.cookie)
 
     def log_tail(self, role: str) -> str:
@@ -234,13 +257,13 @@ class PortableDesktop:
             raise StartFailed(msg, log_tail=tail)
         return output[:OUTPUT_LIMIT]
 
-    async def stop(self) -> None:
-        """Run ``down``, then end whatever outlived it."""
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Run ``down``, then end whatever outlived it, by force after *grace_s*."""
         await self.bring_down()
         for role in (MANAGER, SERVER):
             member = self.members.get(role)
             if member is not None:
-                await member.stop()
+                await member.stop(grace_s)
         self.members.clear()
         if self._report is not None:
             remove_leftovers(self._report.display, self._report.xvnc_pid)

@@ -19,10 +19,22 @@ from typing import IO
 
 from computer.errors import StartFailed
 
-__all__ = ["GRACE_S", "Child", "ProcessWatch", "describe_end", "end_marked", "find_program", "read_tail"]
+__all__ = [
+    "GRACE_S",
+    "LOST_GRACE_S",
+    "Child",
+    "ProcessWatch",
+    "describe_end",
+    "end_marked",
+    "find_program",
+    "read_tail",
+]
 
 # Seconds between SIGTERM and SIGKILL. Xvnc needs 25 ms, a browser some hundreds.
 GRACE_S = 3.0
+# The same for what a lost desktop leaves: nothing can be saved on it any more, and the next one, which
+# must be there within two seconds, waits for it.
+LOST_GRACE_S = 0.4
 # Seconds to wait for a process that was killed: it is gone or stuck in the kernel.
 KILL_WAIT_S = 5.0
 # Bytes of a log that an error message carries.

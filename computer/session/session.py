@@ -31,7 +31,7 @@ from computer.session.browser import clear_profile_locks, with_profile
 from computer.session.guard import Guard
 from computer.session.launch import OutputTail
 from computer.session.portabledesktop import PortableBackend, find_portabledesktop
-from computer.session.process import Child, end_marked
+from computer.session.process import LOST_GRACE_S, Child, end_marked
 from computer.session.settings import SessionSettings
 from computer.session.sockets import lock_of, socket_of
 from computer.session.supervisor import Live, Supervisor
@@ -376,13 +376,25 @@ class DesktopSession:
     async def _tear_down(self, live: Live | None) -> str:
         """End all of the session; returns what was open in it, as a sentence."""
         names = self._apps.lost()
-        if live is not None:
-            await live.driver.close()
-        await self._apps.stop_all()
-        if live is not None:
-            await live.desktop.stop()
+        if live is not None and not live.is_usable:
+            await self._end_lost(live)
+        else:
+            if live is not None:
+                await live.driver.close()
+            await self._apps.stop_all()
+            if live is not None:
+                await live.desktop.stop()
         await self._end_rest()
         return f"What was open is gone: {', '.join(names)}." if names else "What was open is gone."
+
+    async def _end_lost(self, live: Live) -> None:
+        """End what a lost desktop leaves, all at once: nobody needs the others any more to end well."""
+        await live.driver.close()
+        await asyncio.gather(
+            self._apps.stop_all(LOST_GRACE_S),
+            live.desktop.stop(LOST_GRACE_S),
+            end_marked(f"{MARK}={self._mark}", LOST_GRACE_S),
+        )
 
     async def _end_rest(self) -> None:
         await end_marked(f"{MARK}={self._mark}")

@@ -22,6 +22,7 @@ __all__ = [
     "check_socket_directory",
     "connect_unix",
     "free_displays",
+    "free_port",
     "lock_of",
     "make_socket_directory",
     "remove_leftovers",
@@ -129,6 +130,14 @@ def free_displays() -> Iterator[int]:
     for number in stale:
         log.info("display :%d is taken over: its server is dead", number)
         yield number
+
+
+def free_port() -> int:
+    """A loopback port that nobody has; another may take it before it is used."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def remove_leftovers(number: int, pid: int) -> None:

@@ -19,10 +19,10 @@ from computer.errors import ComputerError, DisplayLost, StartFailed
 from computer.session.backend import MAX_CUT_TEXT, SERVER
 from computer.session.browser import BROWSERS, with_profile
 from computer.session.cookie import create_cookie, write_authority
-from computer.session.diagnosis import diagnose
+from computer.session.diagnosis import diagnose, is_taken
 from computer.session.exposure import check_closed
 from computer.session.openbox import BACKGROUND, render_browser, render_menu, render_rc, render_terminal
-from computer.session.process import Child, ProcessWatch, describe_end, find_program, read_tail
+from computer.session.process import GRACE_S, Child, ProcessWatch, describe_end, find_program, read_tail
 from computer.session.settings import SessionSettings
 from computer.session.sockets import connect_unix, free_displays, make_socket_directory, remove_leftovers
 from computer.shielding import finish
@@ -37,12 +37,6 @@ POLL_S = 0.01
 MANAGER_LIMIT_S = 10.0
 # Seconds that a server may take to say why it ends.
 LAST_WORDS_S = 0.5
-TAKEN = (
-    "already active",
-    "already running",
-    "Cannot establish any listening sockets",
-    "could not create lock",
-)
 MANAGER = "openbox"
 NO_MANAGER = (
     "no window manager: openbox is not installed (apt-get install openbox), so windows have no frames "
@@ -112,7 +106,7 @@ class XvncBackend:
             await server.stop()
             del desktop.members[SERVER]
             tail = read_tail(desktop.log("xvnc"))
-            if not any(sign in tail for sign in TAKEN):
+            if not is_taken(tail):
                 msg = f"Xvnc ended at once {describe_end(server)}"
                 raise StartFailed(msg, log_tail=tail)
         msg = "no free display number"
@@ -243,11 +237,11 @@ class XvncDesktop:
             msg = f"Xvnc takes no viewer: {exc}"
             raise DisplayLost(msg) from exc
 
-    async def stop(self) -> None:
-        """Stop both; remove what they leave when they were killed."""
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Stop both, by force after *grace_s*; remove what they leave when they were killed."""
         server = self.members.get(SERVER)
         # Together: a manager that is busy with a changed keyboard hears of its end through the server.
-        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        await asyncio.gather(*(member.stop(grace_s) for member in self.members.values()))
         self.members.clear()
         if server is not None:
             remove_leftovers(self.number, server.pid)

@@ -6,7 +6,7 @@ ever left in another task than it was entered in.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,6 +53,8 @@ MAX_CALL_S = 4 * 3600.0
 END_S = 0.3
 # Seconds before listening again for changes after the stream was lost.
 RELISTEN_S = 1.0
+# The SDK's sentence for a status that is an error and has no error of MCP in its body.
+UNTOLD_STATUS = "Server returned an error response"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,10 @@ class Connection:
         self._process: ServerProcess | None = None
         self._dispatcher: TolerantDispatcher
         self._session: ClientSession
+        self._refusal = ""
+        self._has_listed = False
+        self._calls = 0
+        self._idle = asyncio.Event()
         self.ended = asyncio.Event()
         self.why = ""
 
@@ -144,6 +150,14 @@ class Connection:
         info = self._session.server_info
         return f"{info.name} {info.version}".strip()[:200] if info is not None else None
 
+    async def wait_idle(self, limit_s: float) -> None:
+        """Wait until no call waits for its answer, *limit_s* at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self._calls:
+                    self._idle.clear()
+                    await self._idle.wait()
+
     async def close(self) -> None:
         """
         End the session and whatever was started for it.
@@ -187,14 +201,23 @@ class Connection:
             self._ready.set_exception(problem)
 
     def _reason(self, exc: BaseException) -> BridgeError:
-        """The first cause, as an error of ours."""
-        while isinstance(exc, BaseExceptionGroup):
-            exc = exc.exceptions[0]
+        """The first cause, as an error of ours; what the transport says counts more than what followed."""
+        causes = list(_leaves(exc))
+        exc = next((cause for cause in causes if isinstance(cause, BridgeError)), causes[0])
         if isinstance(exc, BridgeError):
             return exc
         if isinstance(exc, MCPError) and exc.code == types.CONNECTION_CLOSED:
             return StartFailed(self._end())
-        return StartFailed(f"{exc}" or type(exc).__name__)
+        return StartFailed(self._words(exc) if isinstance(exc, MCPError) else f"{exc}" or type(exc).__name__)
+
+    def _note_refusal(self, text: str) -> None:
+        self._refusal = text
+
+    def _words(self, exc: MCPError) -> str:
+        """What the server says, or its HTTP status, of which the SDK tells only that it was an error."""
+        if exc.message == UNTOLD_STATUS and self._refusal:
+            return self._refusal
+        return exc.message or f"error {exc.code}"
 
     def _end(self) -> str:
         if self._process is None:
@@ -206,7 +229,7 @@ class Connection:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[Streams, None]:
         if self._config.transport != "stdio":
-            async with open_web(self._config, self._place.network) as streams:
+            async with open_web(self._config, self._place.network, self._note_refusal) as streams:
                 yield streams
             return
         self._process = await ServerProcess.start(
@@ -246,16 +269,14 @@ class Connection:
                     task.cancel()
 
     async def _listen(self) -> None:
-        """Changes may be missed between two streams, so each new one begins with a fresh list."""
-        is_first = True
+        """What changed before a stream was granted is not told on it, so a list from before is read again."""
         while True:
             with suppress(MCPError, RuntimeError, TimeoutError):
                 async with listen(self._session, tools_list_changed=True) as changes:
-                    if not is_first:
+                    if self._has_listed:
                         self._on_change()
                     async for _ in changes:
                         self._on_change()
-            is_first = False
             await asyncio.sleep(RELISTEN_S)
 
     async def _on_message(self, message: IncomingMessage) -> None:
@@ -276,6 +297,7 @@ class Connection:
         if capabilities is not None and capabilities.tools is None:
             return Listing()
         self._dispatcher.entries, self._dispatcher.rejected = [], []
+        self._has_listed = True
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 await self._read_pages()
@@ -311,6 +333,7 @@ class Connection:
         """
         loop = asyncio.get_running_loop()
         last = loop.time() + MAX_CALL_S
+        self._calls += 1
         try:
             async with asyncio.timeout(timeout_s) as limit:
 
@@ -323,6 +346,10 @@ class Connection:
                 return await self._call(tool, arguments, progressed)
         except TimeoutError:
             raise ServerSilent(f"{tool}: no answer and no progress within {timeout_s:g} s") from None
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
 
     async def _call(self, tool: str, arguments: dict[str, Any], progressed: Progress) -> CallOutcome:
         for is_last in (False, True):
@@ -358,7 +385,15 @@ class Connection:
             return ServerExited(f"the server ended before it answered: {self.why or self._end()}")
         if exc.message == "Session terminated":
             return SessionForgotten("the server no longer knows this session")
-        return ProtocolBroken(exc.message or f"error {exc.code}")
+        return ProtocolBroken(self._words(exc))
+
+
+def _leaves(exc: BaseException) -> Iterator[BaseException]:
+    if isinstance(exc, BaseExceptionGroup):
+        for each in exc.exceptions:
+            yield from _leaves(each)
+    else:
+        yield exc
 
 
 async def _wait(event: Awaitable[Any]) -> None:

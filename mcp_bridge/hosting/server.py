@@ -38,6 +38,8 @@ LONGEST_PAUSE_S = 60.0
 LASTING_S = 60.0
 # Seconds for a session that the server forgot to be made anew, for the call that found out.
 RENEW_S = 10.0
+# Seconds for other calls of that session to find out as well.
+FORGOTTEN_S = 1.0
 # Seconds to let several changes of a list become one.
 CHANGE_PAUSE_S = 0.05
 
@@ -117,6 +119,7 @@ class HostedServer:
             since=self._since,
             retry_at=self._retry_at,
             last_error=self._last_error,
+            warnings=tuple(f"{name} is not set, so it is empty in env" for name in self.config.unset),
         )
 
     async def call(
@@ -165,6 +168,9 @@ class HostedServer:
 
     async def _renewed(self, old: Connection) -> Connection:
         self._forgotten = old
+        # Other calls learn the same in a moment, and may be made again as well; a closed connection
+        # would leave open whether they ran.
+        await old.wait_idle(FORGOTTEN_S)
         await old.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(RENEW_S):

@@ -6,8 +6,7 @@ Targets: scan < 100 ms with 100,000 files around the roots, change to push < 400
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,7 +19,7 @@ from chatd.store import accounts, pins, schema
 from chatd.store.database import Database
 from context_push.discover import discover
 from context_push.manager import ContextManager
-from context_push.push import Pusher
+from context_push.push import Pusher, Send
 from context_push.sources import Sources
 from context_push.wire.push import ContextPush, PushAnswer
 from tests.contract.store.bench import START, Bench
@@ -110,6 +109,13 @@ class Store:
 
         self.run(self.bench.store.write(delete))
 
+    def count(self) -> tuple[int, int]:
+        """Chats that have a pin, and chats that are dirty."""
+        chats = schema.chats.c
+        wanted = sa.select(sa.func.count(chats.context_pin_id), sa.func.count(chats.context_dirty_since))
+        pinned, dirty = self.run(self.bench.store.read(lambda connection: connection.execute(wanted).one()))
+        return pinned, dirty
+
     def push(self, what: ContextPush) -> pins.Taken:
         """One push, as a transaction."""
         taken: pins.Taken = self.run(
@@ -154,29 +160,76 @@ def test_push_ours(benchmark: BenchmarkFixture, store: Store, request: pytest.Fi
     benchmark.pedantic(lambda: store.push(next(turns)), rounds=ROUNDS)
 
 
+class Desk:
+    """A workspace whose context is watched and pushed to *send*, in *loop*."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, send: Send) -> None:
+        self._loop = loop
+        self._file = directory / "AGENTS.md"
+        self._file.write_text("0")
+        self._manager = ContextManager(Sources(home=directory, working_dir=directory))
+        self._pushed: asyncio.Queue[object] = asyncio.Queue()
+        self._send = send
+        self._tasks: list[asyncio.Task[None]] = []
+        self._turn = 0
+        loop.run_until_complete(self._start())
+
+    async def _start(self) -> None:
+        async def send(what: ContextPush) -> PushAnswer:
+            answer = await self._send(what)
+            self._pushed.put_nowait(answer)
+            return answer
+
+        self._manager.mark_ready()
+        self._tasks = [
+            asyncio.ensure_future(self._manager.run()),
+            asyncio.ensure_future(Pusher(self._manager, send).run()),
+        ]
+        await self._pushed.get()
+
+    def change(self) -> None:
+        """Save the file, and wait until what came of it was pushed; every other time it is as it was."""
+        self._turn += 1
+        self._file.write_text(str(self._turn % 2))
+        self._loop.run_until_complete(self._pushed.get())
+
+    def close(self) -> None:
+        """Stop watching."""
+        for task in self._tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+
+
 def test_change_to_push_ours(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """From a save to the moment that the push leaves: 250 ms of it are the wait for quiet."""
     benchmark.group = "change to push"
     loop = asyncio.new_event_loop()
-    pushed: asyncio.Queue[ContextPush] = asyncio.Queue()
 
-    async def send(what: ContextPush) -> PushAnswer:
-        pushed.put_nowait(what)
+    async def send(_: ContextPush) -> PushAnswer:
         return PushAnswer(accepted=True)
 
-    async def prepare() -> Callable[[], None]:
-        manager = ContextManager(Sources(home=tmp_path, working_dir=tmp_path))
-        manager.mark_ready()
-        tasks = [asyncio.ensure_future(manager.run()), asyncio.ensure_future(Pusher(manager, send).run())]
-        await pushed.get()
-        return lambda: [task.cancel() for task in tasks] and None
-
-    async def change() -> None:
-        (tmp_path / "AGENTS.md").write_text(f"{time.perf_counter_ns()}")
-        await pushed.get()
-
-    stop = loop.run_until_complete(prepare())
-    benchmark.pedantic(lambda: loop.run_until_complete(change()), rounds=ROUNDS)
-    stop()
-    loop.run_until_complete(asyncio.sleep(0))
+    desk = Desk(loop, tmp_path, send)
+    benchmark.pedantic(desk.change, rounds=ROUNDS)
+    desk.close()
     loop.close()
+
+
+@pytest.mark.parametrize("end", ["pinned", "dirty"])
+def test_change_to_row_ours(
+    benchmark: BenchmarkFixture, store: Store, request: pytest.FixtureRequest, tmp_path: Path, end: str
+) -> None:
+    """From a save until the rows of 1,000 chats are committed: with a first pin, or dirty and clean again."""
+    benchmark.group = f"change until 1,000 chats are {end}, {request.node.callspec.params['new_database']}"
+    store.add_chats()
+
+    async def send(what: ContextPush) -> PushAnswer:
+        taken = await store.bench.store.write(pins.take_push, store.agent_id, what, now=store.bench.now())
+        assert len(taken.chats) == CHATS
+        return PushAnswer(accepted=taken.problem is None)
+
+    desk = Desk(store.loop, tmp_path, send)
+    benchmark.pedantic(desk.change, setup=store.forget if end == "pinned" else None, rounds=ROUNDS)
+    desk.close()
+
+    pinned, dirty = store.count()
+    assert (pinned, dirty) == (CHATS, 0)

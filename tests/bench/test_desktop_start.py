@@ -18,7 +18,9 @@ from computer.session import DesktopSession, SessionSettings
 from computer.wire import ComputerCall
 
 LOOK = ComputerCall.model_validate({"actions": [{"action": "screenshot"}]})
-ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+# What is started keeps things in its home, and makes that where it may.
+HOME = tempfile.TemporaryDirectory(prefix="bench-home-")
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": HOME.name, "LANG": "C.UTF-8"}
 
 
 @pytest.fixture

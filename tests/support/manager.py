@@ -20,9 +20,10 @@ MAINS = {"chatd": "from chatd.cli import main; main()", "agentd": "from agentd.c
 class Service:
     """One daemon as a child, and what it told."""
 
-    def __init__(self, process: asyncio.subprocess.Process, receiver: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, receiver: socket.socket, log: Path) -> None:
         self.process = process
         self._receiver = receiver
+        self._log = log
         self.heard: list[dict[str, str]] = []
 
     async def hear(self, wanted: Callable[[dict[str, str]], bool]) -> dict[str, str]:
@@ -44,8 +45,8 @@ class Service:
             if not arriving.done():
                 await asyncio.wait({arriving}, timeout=0.1)
             if not arriving.done():
-                _, err = await self.process.communicate()
-                msg = f"it ended with {self.process.returncode}: {err.decode()}"
+                await self.process.communicate()
+                msg = f"it ended with {self.process.returncode}: {self._log.read_text()}"
                 raise AssertionError(msg)
             return arriving.result()
         finally:
@@ -73,9 +74,9 @@ class Service:
         """What ``systemctl stop`` does; exit code, standard output and error."""
         self.process.terminate()
         async with asyncio.timeout(LIMIT_S):
-            out, err = await self.process.communicate()
+            out, _ = await self.process.communicate()
         assert self.process.returncode is not None
-        return self.process.returncode, out.decode(), err.decode()
+        return self.process.returncode, out.decode(), self._log.read_text()
 
 
 @contextlib.asynccontextmanager
@@ -116,20 +117,22 @@ async def starting(
         descriptors = (listener.fileno(),)
         shell = f'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@" 3<&{listener.fileno()}'
         argv = ["/bin/bash", "-c", shell, "bash", *argv]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+    # A file and no pipe: whoever logs much would wait for somebody to read it.
+    log = Path(runtime.name) / "log"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver, log.open("wb") as errors:
         receiver.bind(environment["NOTIFY_SOCKET"])
         receiver.setblocking(False)
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=errors,
             cwd=Path(__file__).parents[2],
             env=environment,
             pass_fds=descriptors,
         )
         try:
-            yield Service(process, receiver)
+            yield Service(process, receiver, log)
         finally:
             if process.returncode is None:
                 process.kill()

@@ -77,6 +77,23 @@ function toError(status: number, text: string): ApiError {
   return new ApiError(status, `The server answered ${status}.`);
 }
 
+/** Where else people log in, besides by one-time URLs; null: nowhere. */
+export interface LoginMethods {
+  oidc: { url: string; title: string } | null;
+}
+
+/** Asked without a login; what can't be had is nothing to offer. */
+export async function loginMethods(): Promise<LoginMethods> {
+  try {
+    const response = await fetch(new URL("login/methods", location.href), {
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    return response.ok ? ((await response.json()) as LoginMethods) : { oidc: null };
+  } catch {
+    return { oidc: null };
+  }
+}
+
 export interface ChatChange {
   title?: string;
   archived?: boolean;

@@ -60,6 +60,8 @@ const seconds = (ms: unknown) => `${Number((Number(ms ?? 1000) / 1000).toFixed(2
 const click = (verb: string) => (action: JsonObject) =>
   verb + at(action.coordinate) + holding(action.modifiers);
 
+const TIMES = ["", "Click", "Double-click", "Triple-click"];
+
 const ACTIONS: Record<string, (action: JsonObject) => string> = {
   screenshot: () => "Look at the screen",
   zoom: (action) => {
@@ -75,6 +77,10 @@ const ACTIONS: Record<string, (action: JsonObject) => string> = {
   forward_click: click("Click forward"),
   double_click: click("Double-click"),
   triple_click: click("Triple-click"),
+  click: (action) =>
+    click(`${TIMES[Number(action.count ?? 1)] ?? "Click"} ${String(action.button ?? "left")}`)(
+      action,
+    ),
   left_mouse_down: click("Hold the mouse button"),
   left_mouse_up: click("Release the mouse button"),
   left_click_drag: (action) => {

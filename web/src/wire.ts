@@ -11,6 +11,7 @@ export interface McpHealth {
   tools: readonly string[];
   rejected: readonly { tool: string; reason: string }[];
   last_error?: string;
+  warnings?: readonly string[];
 }
 
 export interface ChatMcpServer {

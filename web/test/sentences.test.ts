@@ -15,6 +15,11 @@ const cases: [JsonObject, string][] = [
     { action: "double_click", coordinate: [1, 2], modifiers: "ctrl" },
     "Double-click at (1, 2) with ctrl",
   ],
+  [{ action: "click", coordinate: [1, 2] }, "Click left at (1, 2)"],
+  [
+    { action: "click", button: "right", count: 2, modifiers: "ctrl" },
+    "Double-click right with ctrl",
+  ],
   [{ action: "type", text: "uname -a" }, "Type “uname -a”"],
   [{ action: "key", text: "ctrl+alt+t" }, "Press ctrl+alt+t"],
   [{ action: "hold_key", text: "a", duration_ms: 1500 }, "Hold a for 1.5 s"],

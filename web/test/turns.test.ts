@@ -110,6 +110,21 @@ test("a call that was answered by a person's stop is stopped, not failed", () =>
   ]);
 });
 
+test("what people alone are told of an answer stands behind it, by itself", () => {
+  const notice: Message = { ...message(3, "assistant", text("Cut off.")), visibility: "user" };
+  const built = turns(
+    "waiting",
+    message(1, "user", text("do")),
+    message(2, "assistant", text("half")),
+    notice,
+  );
+
+  assert.deepEqual(
+    built[1]?.blocks.map((block) => (block.kind === "text" ? block.text : block.kind)),
+    ["half", "Cut off."],
+  );
+});
+
 test("system messages and those for the model only are not shown", () => {
   const hidden: Message = { ...message(2, "user", text("x")), visibility: "model" };
 

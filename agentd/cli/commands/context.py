@@ -51,7 +51,29 @@ def _print_resources(found: dict[str, Any]) -> None:
     lines += [f"{'-':<28} {note['path']}\n{'':<29}{note['reason']}" for note in found["notes"]]
     if found["error"]:
         lines.append(f"warning: {found['error']}")
+    lines += _push_lines(found)
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+# What is said of a push that chats can't be pinned to.
+TROUBLES = {
+    "rejected": "the control plane did not take version {version}: {reason}",
+    "refused": "the control plane takes no context: {reason}",
+    "waiting": "version {version} could not be pushed yet, it is tried again: {reason}",
+}
+
+
+def _push_lines(found: dict[str, Any]) -> list[str]:
+    """What became of it on the control plane, when there is something to say."""
+    push = found.get("last_push")
+    if push is None:
+        return []
+    if push["outcome"] == "accepted":
+        return [f"pushed: version {push['version']}, {push['at'][:19]}Z"]
+    told = TROUBLES[push["outcome"]].format(
+        version=push["version"], reason=push["reason"] or "no reason given"
+    )
+    return [f"warning: {told}"]
 
 
 def ready(*, as_json: Json = False) -> None:

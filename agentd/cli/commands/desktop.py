@@ -88,7 +88,7 @@ def desktop_viewers(*, as_json: Json = False) -> None:
     for row in rows:
         dropped = ", ".join(f"{count} {what}" for what, count in row["dropped"].items() if count)
         sent, lag = f"{row['sent_bytes'] / 1e6:.1f} MB", f"{row['lag_ms']:.0f} ms"
-        frames = str(row["frames"])
+        frames = "?" if row["frames"] is None else str(row["frames"])
         table.add_row(
             row["desktop"], row["name"], row["role"], row["source"], sent, frames, lag, dropped, row["seat"]
         )
@@ -129,6 +129,14 @@ def desktop_do(action: Dashed[str], *, name: DesktopName = "main", as_json: Json
         print_json(result)
     else:
         sys.stdout.write("\n".join(report["output"] for report in result["reports"]) + "\n")
+        for warning in _warnings_of(result):
+            sys.stderr.write(f"warning: {warning}\n")
+
+
+def _warnings_of(result: dict[str, Any]) -> list[str]:
+    """What could not be confirmed: of each action, then of the whole."""
+    warnings = [report["warning"] for report in result["reports"]]
+    return [*filter(None, warnings), *result["warnings"]]
 
 
 def desktop_open(

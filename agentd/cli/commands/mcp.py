@@ -44,12 +44,14 @@ def mcp_ls(
 
 
 def print_servers(servers: list[dict[str, Any]]) -> None:
-    """A table of servers, and the tools that they don't get to offer."""
+    """A table of servers, what is odd about them, and the tools that they don't get to offer."""
     table = Table(*COLUMNS, box=None)
     for server in servers:
         table.add_row(*("" if server[key] is None else str(server[key]) for key in COLUMNS))
     print_table(table)
     for server in servers:
+        for warning in server.get("warnings", ()):
+            sys.stdout.write(f"{server['name']}: warning: {warning}\n")
         for tool in server["rejected"]:
             sys.stdout.write(f"{server['name']}: {tool['tool']} is not offered: {tool['reason']}\n")
 

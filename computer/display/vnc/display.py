@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from computer.display import DisplayInfo, Typed, Way
 from computer.display.keymap import cut_pieces
+from computer.display.partial import telling_how_far
 from computer.display.vnc.connection import Address, RfbConnection
 from computer.display.vnc.keyboard import Keyboard, check_typable, find_untypable
 from computer.display.vnc.paste import MAX_PIECE, NO_CLIPBOARD, Paste
@@ -70,6 +71,7 @@ class VncDisplay:
         self._types_by_paste = types_by_paste
         self.is_closed = False
         self._is_aborted = False
+        self._has_pointed = False
         self._buttons: dict[int, None] = {}
         self._connection = RfbConnection(address, password)
         try:
@@ -160,6 +162,9 @@ class VncDisplay:
     def move_pointer(self, point: Point) -> None:
         """Send a pointer event."""
         self._screen.size().check_holds(point)
+        if not (self._has_pointed or self._connection.client.has_fences) and point == Point(x=0, y=0):
+            # x11vnc believes that the pointer is there at first, wherever it is, and leaves it.
+            self._send_pointer()
         self._screen.position = point
         if self._connection.client.pointer is not None:
             self._connection.client.pointer = point
@@ -175,7 +180,8 @@ class VncDisplay:
         """
         if not 1 <= button <= BUTTONS:
             msg = (
-                f"a VNC server has no button {button} (back and forward are keys there: alt+Left, alt+Right)"
+                f"a VNC server has no button {button}; back and forward are keys there: press alt+Left, "
+                "alt+Right"
             )
             raise InvalidAction(msg)
         if button not in self._buttons:
@@ -210,7 +216,7 @@ class VncDisplay:
             return Typed(way=Way.KEYS, warning=UNSEEN if self._types_by_paste is None else None)
         if not self._paste.can_unicode and not self._types_by_paste:
             check_typable(text, NO_CLIPBOARD)
-        return (yield from self._type_pieces(text))
+        return (yield from telling_how_far(self._type_pieces(text)))
 
     @_on_server
     def paste_text(self, text: str) -> Typed:
@@ -294,6 +300,7 @@ class VncDisplay:
 
     def _send_pointer(self) -> None:
         mask = sum(1 << (button - 1) for button in self._buttons)
+        self._has_pointed = True
         place = self._known_position()
         self._connection.send(render_pointer(place.x, place.y, mask))
         self._connection.sync()

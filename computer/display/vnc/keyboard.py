@@ -39,11 +39,18 @@ class Keyboard:
         """Keysyms that are down, in the order in which they were pressed."""
         return self._held.down
 
+    @property
+    def _has_caps(self) -> bool:
+        """Whether Caps Lock is on, as far as the server tells."""
+        leds = self._connection.client.leds
+        return bool(leds and leds & Led.CAPS)
+
     def press(self, chord: Chord) -> None:
         """Press a chord, with the Shift that its characters need."""
         out = bytearray()
         for keysym in chord.keysyms:
-            for key in self._held.press(keysym, (*self._shift_for(keysym), keysym)):
+            wanted = (*self._shift_for(keysym), self._cased(keysym))
+            for key in self._held.press(keysym, wanted):
                 out += render_key(key, down=True)
         self._connection.send(bytes(out))
 
@@ -62,7 +69,7 @@ class Keyboard:
 
     def type(self, text: str) -> Iterator[int]:
         """Type characters of a US keyboard in bursts, with Caps Lock off; yields characters done."""
-        has_caps = bool(self._connection.client.leds and self._connection.client.leds & Led.CAPS)
+        has_caps = self._has_caps
         if has_caps:
             self._tap(CAPS_LOCK)
         try:
@@ -100,6 +107,15 @@ class Keyboard:
         if not is_shifted or any(shift in self.held for shift in _SHIFTS):
             return ()
         return (SHIFT_L,)
+
+    def _cased(self, keysym: Keysym) -> Keysym:
+        """A letter as a keyboard makes it now: for the other case servers lift Shift, or press it."""
+        character = chr(keysym) if keysym < 0x7F else ""
+        if not character.isalpha():
+            return keysym
+        is_shifted = character in _SHIFTED or any(shift in self.held for shift in _SHIFTS)
+        cased = character.upper() if is_shifted != self._has_caps else character.lower()
+        return character_keysym(cased)
 
     def _tap(self, keysym: Keysym) -> None:
         self._connection.send(render_key(keysym, down=True) + render_key(keysym, down=False))

@@ -132,19 +132,34 @@ class Paste:
                 which can't hold this text.
         """
         _check_length(text)
-        if self.can_unicode:
+        if self.can_unicode and self._connection.client.has_fences:
             # Handed over unasked: nobody answers questions between two calls.
             self._ours = text
             self._clipboard.offer()
             self._clipboard.provide(text)
-        else:
-            try:
-                self._connection.client.send(render_cut_text(text))
-            except UnicodeEncodeError as exc:
-                msg = f"character {exc.start} of the text can't be put on this VNC server's clipboard"
-                raise InvalidAction(msg) from exc
-            self._ours = text
+        elif not self._is_asked_for(text):
+            self._write_old(text)
         self._connection.sync()
+
+    def _is_asked_for(self, text: str) -> bool:
+        """Offer *text*; whether the server took it. x11vnc ends at a text that it did not ask for."""
+        if not self.can_unicode:
+            return False
+        before, self._ours, self._requests = self._ours, text, 0
+        self._clipboard.offer()
+        self._connection.sync()
+        if self._pump_until(lambda: self._requests > 0, EAGER_S):
+            return True
+        self._ours = before
+        return False
+
+    def _write_old(self, text: str) -> None:
+        try:
+            self._connection.client.send(render_cut_text(text))
+        except UnicodeEncodeError as exc:
+            msg = f"character {exc.start} of the text can't be put on this VNC server's clipboard"
+            raise InvalidAction(msg) from exc
+        self._ours = text
 
     def read(self) -> str:
         """

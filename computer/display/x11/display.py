@@ -15,6 +15,7 @@ from Xlib import X
 from Xlib import error as xerror
 
 from computer.display import DisplayInfo, Typed
+from computer.display.partial import telling_how_far
 from computer.display.x11.authority import read_cookie
 from computer.display.x11.clipboard import Clipboard
 from computer.display.x11.connection import XConnection, connect, disconnect, shut_down, translate_errors
@@ -229,7 +230,7 @@ class X11Display:
     def type_text(self, text: str) -> Generator[int, None, Typed]:
         """Type by keys, spare keys or pasting, whichever is exact."""
         with self.usable():
-            return (yield from self._typist.type(text))
+            return (yield from telling_how_far(self._typist.type(text)))
 
     @_on_server
     def paste_text(self, text: str) -> Typed:

@@ -1,65 +1,30 @@
-"""One suite for every ``Display``: the fake must behave like the real ones, VNC like X11."""
+"""
+One suite for every ``Display``: the fake must behave like the real ones, VNC like X11.
 
-import shutil
-import tempfile
+What arrives of input is judged in ``test_display_input``, by others than the display.
+"""
+
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from pathlib import Path
 
 import pytest
 
 from computer.display import Display, Patience
 from computer.display.rest import wait_settled
 from computer.display.vnc import VncDisplay, paste
-from computer.display.x11 import X11Display
 from computer.errors import DisplayClosed, DisplayLost, InvalidAction, OutOfBounds
 from computer.geometry import Point, Rect
 from computer.keys import parse_chord
-from computer.testing import FakeDisplay
-from tests.rfb_servers import RfbServer, run_qemu, run_x11vnc, run_xvnc
+from computer.wire import Held
+from tests.contract.computer.kinds import KINDS, running
 
 PATIENCE = Patience(first_change_s=0.05, quiet_s=0.05, cap_s=2.0)
 
-FIRMWARE = Patience(first_change_s=1.0, quiet_s=1.0, cap_s=20.0)
 
-
-@pytest.fixture(
-    scope="module",
-    params=["fake", "x11", "vnc by socket", "vnc by tcp", "vnc with password", "x11vnc", "qemu"],
-)
+@pytest.fixture(scope="module", params=KINDS)
 def connect(request: pytest.FixtureRequest) -> Iterator[Callable[[], Display]]:
     """Opens displays of one kind, all on one server; 1280x800, but for QEMU's firmware."""
-    if request.param == "fake":
-        yield FakeDisplay
-        return
-    directory = Path(tempfile.mkdtemp(prefix="desk-"))
-    password = "secret12" if request.param == "vnc with password" else None
-    with _run(request.param, directory, password) as server:
-        if request.param == "x11":
-            assert server.display is not None
-            yield partial(X11Display, server.display, None)
-        else:
-            yield partial(VncDisplay, server.address, password)
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-def _run(kind: str, directory: Path, password: str | None) -> AbstractContextManager[RfbServer]:
-    if kind == "x11vnc":
-        return run_x11vnc(directory)
-    if kind == "qemu":
-        return _run_firmware(directory)
-    return run_xvnc(directory, tcp=kind == "vnc by tcp", password=password)
-
-
-@contextmanager
-def _run_firmware(directory: Path) -> Iterator[RfbServer]:
-    with run_qemu(directory) as server:
-        # It changes the size of its screen while it starts.
-        display = VncDisplay(server.address)
-        wait_settled(display, FIRMWARE)
-        display.close()
-        yield server
+    with running(request.param) as kind:
+        yield kind.connect
 
 
 @pytest.fixture
@@ -138,8 +103,12 @@ async def test_releasing_what_is_up_is_harmless(display: Display) -> None:
     display.press_button(1)
     display.press_chord(parse_chord("shift"))
     display.press_chord(parse_chord("shift"))
+    held = display.read_held()
     display.release_all()
     display.release_all()
+
+    assert (len(held.keys), held.buttons) == (1, (1,))
+    assert display.read_held() == Held()
 
 
 @pytest.mark.parametrize("text", ["a", "hello\tworld\n", "x" * 450, "漢字 and ascii"])

@@ -39,9 +39,9 @@ def runtime_dir() -> Iterator[Path]:
 
 
 @pytest.fixture
-def environment() -> dict[str, str]:
+def environment(runtime_dir: Path) -> dict[str, str]:
     """A path, a home, and the poorest locale there is."""
-    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C"}
+    return {"PATH": os.environ["PATH"], "HOME": str(runtime_dir / "home"), "LANG": "C"}
 
 
 @pytest.fixture(params=["xvnc", "portabledesktop"])

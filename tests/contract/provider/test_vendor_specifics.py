@@ -250,6 +250,29 @@ async def test_anthropic_is_asked_to_go_on_where_it_paused(provider: Provider, v
     assert (block["type"], block["id"]) == ("server_tool_use", "srvtoolu_1")
 
 
+@only_anthropic
+async def test_anthropic_that_pauses_for_ever_is_asked_ten_times(
+    provider: Provider, vendor: VendorServer
+) -> None:
+    """BUGS 11: resubmitted with a cap; the end is no ordinary one."""
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    vendor.events = transcripts.anthropic_message([(search, [])], "pause_turn")
+    last = (await collect(provider))[-1]
+
+    assert isinstance(last, Finished)
+    assert (last.reason, last.usage.output_tokens, len(vendor.requests)) == ("paused", 50, 10)
+
+
+@only_anthropic
+async def test_anthropic_full_window_is_no_full_answer(provider: Provider, vendor: VendorServer) -> None:
+    """BUGS 16: the model's window, not the answer's own limit."""
+    vendor.events = transcripts.anthropic_message([], "model_context_window_exceeded")
+    last = (await collect(provider))[-1]
+
+    assert isinstance(last, Finished)
+    assert last.reason == "context-exceeded"
+
+
 EFFORT_FIELDS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "output_config": {"effort": "low"},

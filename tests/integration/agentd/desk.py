@@ -55,12 +55,14 @@ class Desk:
 
 
 class Viewer:
-    """The near end of a viewer's connection; *room* is cleared to stop taking bytes."""
+    """The near end of a viewer's connection; clear *room* to take no bytes; *is_silent* answers no ping."""
 
     def __init__(self) -> None:
         self.got = bytearray()
         self.room = asyncio.Event()
         self.room.set()
+        self.pings = 0
+        self.is_silent = False
         self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._changed = asyncio.Condition()
 
@@ -82,6 +84,19 @@ class Viewer:
     async def receive(self) -> bytes | None:
         """What the test says next."""
         return await self._said.get()
+
+    async def ping(self) -> None:
+        """Give a sign of life."""
+        async with self._changed:
+            self.pings += 1
+            self._changed.notify_all()
+        if not self.is_silent:
+            self.say(b"")
+
+    async def wait_pings(self, count: int) -> None:
+        """Until it was asked so often."""
+        async with asyncio.timeout(LIMIT_S), self._changed:
+            await self._changed.wait_for(lambda: self.pings >= count)
 
     async def wait_got(self, count: int) -> bytes:
         """The first *count* bytes."""

@@ -28,9 +28,13 @@ from computer.rfb.messages import (
     render_update_request,
 )
 from computer.wire import ComputerCall, Held
+from tests.bench.vnc.viewers import Viewer, WebSocketWire
+from tests.bench.vnc.viewers import run as run_viewer
 from tests.integration.agentd.control_plane import LIMIT_S
 
 RED, BLUE = 0xFF0000, 0x0000FF
+# Each another: what comes to the same as before is no update.
+COLOURS = (RED, BLUE, 0x00FF00)
 SHIFT = 0xFFE1
 # As an encoding.
 CONTINUOUS_UPDATES = -313
@@ -220,6 +224,49 @@ async def test_the_first_share_the_encoder_too_once_there_is_a_crowd(
     assert before == ["server"] * 2
     assert stage.sources() == ["broadcast"] * 3
     assert np.array_equal(watchers[0].rfb.framebuffer, late.rfb.framebuffer)
+
+
+@pytest.mark.parametrize("daemon", [2], indirect=True)
+async def test_frames_of_who_gets_them_unasked_are_counted(stage: Stage) -> None:
+    """The issue: figures of each viewer, also with noVNC's settings; at the server and in a broadcast."""
+    url = "ws://agentd/api/v0/desktop/main/vnc?view_only=true"
+    async with stage._client.ws_connect(url) as websocket:
+        viewer = Viewer()
+        running = asyncio.create_task(run_viewer(viewer, WebSocketWire(websocket)))
+        while not viewer.is_live or not _frames(stage):  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.01)
+        await _paint_for(stage, viewer)
+        # One that is on its way while the viewer goes over to updates unasked may count twice, or not.
+        while abs(viewer.updates - _frames(stage)) > 1:  # noqa: ASYNC110 -- the last answer is on its way
+            await asyncio.sleep(0.01)
+        at_server = _frames(stage)
+
+        await stage.watcher()
+        while stage.sources() != ["broadcast"] * 2:  # noqa: ASYNC110 -- it can only be asked
+            await asyncio.sleep(0.01)
+        await _paint_for(stage, viewer)
+        # Its size and no pointer are updates as well, of which nothing is told.
+        while abs(viewer.updates - 2 - _frames(stage)) > 1:  # noqa: ASYNC110 -- as above
+            await asyncio.sleep(0.01)
+        in_all = _frames(stage)
+        running.cancel()
+
+    assert at_server >= len(COLOURS)
+    assert in_all >= at_server + len(COLOURS) - 1
+
+
+async def _paint_for(stage: Stage, viewer: Viewer) -> None:
+    """Change the whole screen, each time once *viewer* has seen the last change."""
+    for colour in COLOURS:
+        shown = viewer.updates
+        await stage.paint(colour)
+        while viewer.updates == shown:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.01)
+
+
+def _frames(stage: Stage) -> int:
+    """What the first viewer has taken in."""
+    return stage.daemon.viewers.figures()[0].frames or 0
 
 
 async def _held(daemon: Daemon) -> Held | None:

@@ -224,6 +224,19 @@ def test_runtime_directory_in_use_is_refused(up: Command) -> None:
     assert (up.runtime_dir / "up.json").exists()
 
 
+def test_action_that_changed_nothing_says_so_beside_its_output(up: Command) -> None:
+    """Ours: an effect that was not confirmed must not read as success; a program finds it in the JSON."""
+    call = '{"actions":[{"action":"left_click","coordinate":[640,400]},{"action":"screenshot"}]}'
+    ended = up("desktop", "do", call)
+    as_json = up("desktop", "do", call, "--json")
+
+    assert (ended.code, as_json.code) == (0, 0)
+    assert ended.out == "Left-clicked at (640, 400).\nTook a screenshot.\n"
+    assert "warning: nothing on the screen changed within" in ended.err
+    assert as_json.err == ""
+    assert json.loads(as_json.out)["reports"][0]["warning"]
+
+
 def test_unknown_action_is_a_failed_job(up: Command) -> None:
     """Ours: exit 1, with the word of the daemon's answer."""
     ended = up("desktop", "do", '{"action":"explode"}', "--json")

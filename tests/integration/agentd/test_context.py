@@ -218,6 +218,44 @@ async def test_the_commands_show_and_say_it(
     assert "does not exist" in shown
 
 
+@pytest.mark.parametrize(
+    ("answers", "outcome", "said"),
+    [
+        ([], "accepted", "pushed: version 1"),
+        ([RpcError(INVALID_PARAMS, "too much")], "rejected", "did not take version 1: too much"),
+        ([RpcError(METHOD_NOT_FOUND, "unknown")], "refused", "takes no context: unknown"),
+        (
+            [RpcError(BUSY, "busy")] * 20,
+            "waiting",
+            "version 1 could not be pushed yet, it is tried again: busy",
+        ),
+    ],
+)
+async def test_the_command_shows_what_became_of_the_push(
+    home: Path,
+    runtime_dir: Path,
+    *,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answers: list[RpcError],
+    outcome: str,
+    said: str,
+) -> None:
+    """A push that was not taken leaves chats with what they had: that must not look like success."""
+    monkeypatch.setenv("AGENTD_RUNTIME_DIR", str(runtime_dir))
+    async with plane_and_daemon(home, runtime_dir, *answers) as (_, daemon):
+        while daemon.context.last_push is None:  # noqa: ASYNC110 -- set by an answer over the link
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(commands.context)
+        shown = capsys.readouterr().out
+        async with local(daemon) as client:
+            _, found = await ask(client, "GET", CONTEXT)
+
+    assert said in shown
+    assert ("warning: " in shown) == (outcome != "accepted")
+    assert found["last_push"]["outcome"] == outcome
+
+
 @pytest.mark.parametrize(("text", "expected"), [("", ()), ("~/a, /b ,", ("~/a", "/b"))])
 def test_sources_are_set_as_a_list_with_commas(
     monkeypatch: pytest.MonkeyPatch, text: str, expected: tuple[str, ...]

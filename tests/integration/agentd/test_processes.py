@@ -259,8 +259,9 @@ async def test_execute_answers_with_data(keeper: KeeperClient) -> None:
     assert result.structured["exit_code"] == 0
 
 
-async def test_execute_tells_what_was_printed_so_far(
-    keeper: KeeperClient, directory: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tool", ["execute", "process_output"])
+async def test_what_was_printed_so_far_is_told(
+    keeper: KeeperClient, directory: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     """The issue: progress for long ones; only what is new, and nothing once it has ended."""
     monkeypatch.setattr(processes, "TELL_S", 0.02)
@@ -273,10 +274,16 @@ async def test_execute_tells_what_was_printed_so_far(
         came.set()
 
     commands = Commands(keeper, environment=lambda: dict(os.environ), workdir=None, tell=tell)
-    execute = process_tools(commands)[0]
-    arguments = {"command": f"echo on; cat {directory}/gate", "timeout": "60s"}
-    call = ToolCallParams(call_id="c", name="execute", arguments=arguments, chat_id=CHAT)
-    running = asyncio.create_task(execute.run(call))
+    command = f"echo on; cat {directory}/gate"
+    arguments: dict[str, Any] = {"command": command, "timeout": "60s"}
+    if tool == "process_output":
+        begun = await _run(keeper, "execute", command=command, run_in_background=True)
+        process_id = (begun.structured or {})["background_process_id"]
+        arguments = {"process_id": process_id, "wait_timeout": "60s"}
+    run = next(one for one in process_tools(commands) if one.definition.name == tool).run
+    running = asyncio.create_task(
+        run(ToolCallParams(call_id="c", name=tool, arguments=arguments, chat_id=CHAT))
+    )
     async with asyncio.timeout(30):
         await came.wait()
     await asyncio.to_thread((directory / "gate").write_text, "off\n")

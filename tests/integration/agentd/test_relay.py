@@ -96,6 +96,46 @@ async def test_who_goes_while_holding_lets_go_first(stage: Scene, way: str) -> N
     assert bytes(stage.desk.heard) == HOLD_BUTTON + PRESS_A + RELEASE_A + FREE_BUTTON
 
 
+async def test_who_is_gone_without_a_word_lets_go_and_keeps_control(
+    stage: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Required: released within 2 s; whoever was only slow goes on, and may press again."""
+    monkeypatch.setattr(relay, "HELD_SILENCE_S", 0.2)
+    await stage.enter()
+    stage.relay.control_changed(ANN)
+    stage.viewer.is_silent = True
+    stage.viewer.say(HOLD_BUTTON + PRESS_A)
+    await stage.desk.wait_heard(HOLD_BUTTON + PRESS_A + RELEASE_A + FREE_BUTTON)
+    stage.viewer.is_silent = False
+    stage.viewer.say(PRESS_A)
+    await stage.desk.wait_heard(HOLD_BUTTON + PRESS_A + RELEASE_A + FREE_BUTTON + PRESS_A)
+
+    assert stage.relay.filter.role is Role.CONTROLLER
+    assert not stage.running.done()
+    assert stage.viewer.pings
+
+
+async def test_who_holds_and_answers_keeps_holding(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours: a key may be held for minutes; who holds nothing is not asked."""
+    monkeypatch.setattr(relay, "HELD_PING_S", 0.01)
+    await stage.enter()
+    stage.relay.control_changed(ANN)
+    stage.viewer.say(PRESS_A + RELEASE_A)
+    await stage.desk.wait_heard(PRESS_A + RELEASE_A)
+    before = stage.viewer.pings
+    stage.viewer.say(PRESS_A)
+    await stage.viewer.wait_pings(int(relay.HELD_SILENCE_S / 0.01) + 10)
+
+    assert before <= 1
+    assert bytes(stage.desk.heard) == PRESS_A + RELEASE_A + PRESS_A
+
+
+def test_silence_is_noticed_within_what_is_required() -> None:
+    """Required: 2 s, with a ping that hangs and the wait for the next."""
+    assert relay.HELD_SILENCE_S + relay.HELD_PING_LIMIT_S < 2
+    assert 2 * relay.HELD_PING_S < relay.HELD_SILENCE_S
+
+
 async def test_unknown_message_ends_the_stream_with_a_reason(stage: Scene) -> None:
     """The issue: unknown types close, never pass; nor does what follows."""
     await stage.enter()

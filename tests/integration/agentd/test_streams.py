@@ -3,8 +3,10 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import (
@@ -33,6 +35,7 @@ from agentd.wire.link import (
 from agentd.wire.peer import RpcError
 from computer.wire import ComputerCall, Held, ScreenshotAction
 from tests.integration.agentd.control_plane import LIMIT_S, TOKEN, ControlPlane, LiveLink, control_plane
+from tests.support.cluster.proxy import CutProxy
 
 GREETING = b"RFB 003.008\n"
 # Version, security "none", ClientInit.
@@ -112,6 +115,51 @@ async def _until_held(daemon: Daemon, expected: Held) -> None:
             await asyncio.sleep(0.02)
 
 
+async def test_no_input_outlives_a_connection_that_swallows_everything(
+    plane: ControlPlane, runtime_dir: Path
+) -> None:
+    """Required: released within 2 s, though no end is told; control stays, for it may be a slow link."""
+    proxy = CutProxy(urlsplit(plane.url).port or 0)
+    await proxy.start()
+    settings = AgentdSettings(
+        runtime_dir=runtime_dir,
+        desktop_backend="xvnc",
+        control_url=f"http://127.0.0.1:{proxy.port}/base/",
+        agent_token=TOKEN,
+    )
+    daemon = Daemon(settings)
+    await daemon.start()
+    link = await plane.links.get()
+    websocket = await _open(plane, link, "ann")
+    await _greet(websocket)
+    await _set_control(link, "take", "ann")
+    async with _answering(websocket):
+        await websocket.send_bytes(PRESS_SHIFT + HOLD_BUTTON)
+        await _until_held(daemon, Held(keys=("Shift_L",), buttons=(1,)))
+        proxy.hole()
+        await _until_held(daemon, Held())
+    holder, figures = daemon.control.state("main").seat, daemon.viewers.figures()
+    await daemon.stop()
+    await proxy.close()
+
+    assert holder == "ann"
+    assert [row.seat for row in figures] == ["ann"]
+
+
+@asynccontextmanager
+async def _answering(websocket: Socket) -> AsyncIterator[None]:
+    """Read what comes, so that pings are answered."""
+
+    async def read() -> None:
+        while (await websocket.receive()).type is WSMsgType.BINARY:
+            pass
+
+    reading = asyncio.create_task(read())
+    yield
+    reading.cancel()
+    await asyncio.wait({reading})
+
+
 @pytest.mark.parametrize("way", ["drops", "gives back", "loses it"])
 async def test_no_input_outlives_control(plane: ControlPlane, daemon: Daemon, way: str) -> None:
     """The issue: keys and buttons are released; the X server itself says so."""
@@ -119,8 +167,9 @@ async def test_no_input_outlives_control(plane: ControlPlane, daemon: Daemon, wa
     websocket = await _open(plane, link, "ann")
     await _greet(websocket)
     await _set_control(link, "take", "ann")
-    await websocket.send_bytes(PRESS_SHIFT + HOLD_BUTTON)
-    await _until_held(daemon, Held(keys=("Shift_L",), buttons=(1,)))
+    async with _answering(websocket):
+        await websocket.send_bytes(PRESS_SHIFT + HOLD_BUTTON)
+        await _until_held(daemon, Held(keys=("Shift_L",), buttons=(1,)))
     if way == "drops":
         assert websocket._req is not None
         assert websocket._req.transport is not None

@@ -6,13 +6,17 @@ import http.server
 import io
 import json
 import threading
+import time
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 from agentd.app import Daemon
@@ -88,6 +92,74 @@ async def test_log_tells_what_was_done_and_no_secret(client: aiohttp.ClientSessi
     assert mistake["error_code"] == "unknown_key"
     assert {entry["actor"] for entry in (click, drag, secret, mistake)} == {"local"}
     assert SECRET.encode() not in everything
+
+
+async def test_secret_on_the_screen_is_in_no_picture(client: aiohttp.ClientSession) -> None:
+    """Required: secrets never appear: typed where it can be read, then other actions, then the export."""
+    async with client.post(f"{DESKTOP}/open", json={"argv": ["xterm", "-geometry", "60x20+0+0"]}) as response:
+        assert response.status == 200, await response.text()
+    await _act(client, {"action": "mouse_move", "coordinate": [100, 75]})
+    before = await _look(client)
+    await _act(client, {"action": "type", "text": SECRET, "secret": True})
+    shown = await _look(client)
+    while (shown == before).all():
+        shown = await _look(client)
+    ink = (shown != before).any(axis=2)
+    for x in (500, 510, 520):
+        await _act(client, {"action": "mouse_move", "coordinate": [x, 400]})
+        await asyncio.sleep(0.6)
+    async with client.get(f"{DESKTOP}/trace/export") as response:
+        kept = _pictures_after_secret(await response.read())
+
+    assert len(kept) >= 6
+    assert not any(picture[ink].any() for picture in kept)
+    assert all(picture[300:].any() for picture in kept)
+
+
+async def test_call_that_asks_for_no_picture_has_both(client: aiohttp.ClientSession, daemon: Daemon) -> None:
+    """Required: before, after and what changed, for `agentd desktop do` as well; at most once a second."""
+    async with client.post(f"{DESKTOP}/open", json={"argv": ["xterm", "-geometry", "60x20+0+0"]}) as response:
+        assert response.status == 200, await response.text()
+    await _act(client, {"action": "mouse_move", "coordinate": [100, 75]})
+    daemon.action_log._looked_at.clear()
+    answers = []
+    for text in ("typed", "again"):
+        async with client.post(f"{DESKTOP}/action", json={"action": "type", "text": text}) as response:
+            answers.append(await response.json())
+        # Waits for the picture after it.
+        async with client.get(f"{DESKTOP}/trace/export") as response:
+            archive = zipfile.ZipFile(io.BytesIO(await response.read()))
+        daemon.action_log._looked_at["main"] = time.monotonic()
+    *_, first, second = map(json.loads, archive.read("actions.jsonl").splitlines())
+    names = {Path(name).stem: name for name in archive.namelist()}
+    before, after = (_pixels(archive.read(names[first[side]["sha256"]])) for side in ("before", "after"))
+
+    assert [answer["screenshot"] for answer in answers] == [None, None]
+    assert (first["number"], second["number"]) == (3, 4)
+    left, top, right, bottom = first["changed"][0]
+    assert (before != after)[top:bottom, left:right].any()
+    assert (right, bottom) < (640, 480)
+    assert (second.get("before"), second.get("after")) == (None, None)
+
+
+async def _look(client: aiohttp.ClientSession) -> NDArray[np.uint8]:
+    async with client.get(f"{DESKTOP}/screenshot") as response:
+        return _pixels(await response.read())
+
+
+def _pixels(data: bytes) -> NDArray[np.uint8]:
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def _pictures_after_secret(export: bytes) -> list[NDArray[np.uint8]]:
+    """Pictures of all steps that follow the one with the secret."""
+    with zipfile.ZipFile(io.BytesIO(export)) as archive:
+        entries = [json.loads(line) for line in archive.read("actions.jsonl").splitlines()]
+        names = {Path(name).stem: name for name in archive.namelist()}
+        (number,) = (entry["number"] for entry in entries if entry.get("hidden"))
+        later = [entry for entry in entries if entry["number"] > number]
+        logged = [entry[side] for entry in later for side in ("before", "after") if entry.get(side)]
+        return [_pixels(archive.read(names[picture["sha256"]])) for picture in logged]
 
 
 def _files(directory: Path) -> list[Path]:

@@ -44,11 +44,11 @@ def up(runtime_dir: Path) -> Iterator[Command]:
 
 
 @contextmanager
-def vnc(up: Command, *arguments: str) -> Iterator[int]:
+def vnc(up: Command, *arguments: str, **extra: str) -> Iterator[int]:
     """The port of an `agentd vnc` that listens."""
     argv = [*MAIN, "vnc", "--listen", "127.0.0.1:0", "--json", *arguments]
     log = (up.home / "vnc.log").open("ab")
-    process = subprocess.Popen(argv, env=up.environment(), stdout=subprocess.PIPE, stderr=log)
+    process = subprocess.Popen(argv, env=up.environment(**extra), stdout=subprocess.PIPE, stderr=log)
     log.close()
     try:
         assert process.stdout is not None
@@ -189,6 +189,15 @@ def greet(port: int) -> bytes:
     return heard
 
 
+def security_types(port: int) -> bytes:
+    """What a program that is let in is offered."""
+    with socket.create_connection(("127.0.0.1", port), LIMIT_S) as connection:
+        connection.settimeout(LIMIT_S)
+        assert connection.recv(12) == b"RFB 003.008\n"
+        connection.sendall(b"RFB 003.008\n")
+        return connection.recv(2, socket.MSG_WAITALL)
+
+
 @pytest.mark.timeout(150)
 def test_who_is_refused_reads_why_in_the_program(up: Command) -> None:
     """Ours: RFC 6143, 7.1.2: a reason that the viewer shows, not a connection that ends."""
@@ -212,7 +221,51 @@ def test_bad_use_is_told(runtime_dir: Path) -> None:
 
     assert command("vnc", "--chat", "a", "--agent", "b").code == 2
     assert command("vnc", "--listen", "0.0.0.0:5901").code == 2
-    assert command("vnc", "--chat", "a", "--listen", "127.0.0.1:0").code == 4
+    missing = command("vnc", "--chat", "a", "--listen", "127.0.0.1:0")
+    assert missing.code == 4
+    assert "--url" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "words"),
+    [
+        (("--url", "http://127.0.0.1:9"), "t", "--chat or --agent"),
+        (("--url", "chats.example.com", "--chat", "a"), "t", "https://"),
+        (("--url", "http://127.0.0.1:9", "--chat", "a"), "", "AGENTD_TOKEN"),
+        (("--url", "http://127.0.0.1:9", "--chat", "a"), "two words", "AGENTD_TOKEN"),
+        (("--url", "http://127.0.0.1:9", "--chat", "a", "--token-file", "none"), "t", "none"),
+        (("--token-file", "none"), "t", "--url"),
+    ],
+    ids=["whose desktop", "no address", "no token", "no such token", "no such file", "file alone"],
+)
+def test_control_plane_that_is_named_badly_is_told(
+    runtime_dir: Path, arguments: tuple[str, ...], token: str, words: str
+) -> None:
+    """Ours: what to do, before anything listens."""
+    ended = Command(runtime_dir)("vnc", *arguments, "--listen", "127.0.0.1:0", AGENTD_TOKEN=token)
+
+    assert ended.code == 2
+    assert words in ended.err
+    assert "two words" not in ended.err
+
+
+@pytest.mark.timeout(150)
+def test_desktop_of_a_control_plane_elsewhere(up: Command, tmp_path: Path) -> None:
+    """Ours: nothing but its address and a token, by variable or file; a wrong one is told in the program."""
+    info = json.loads((up.runtime_dir / "up.json").read_text())
+    base, chat_id = info["api"].removesuffix("/api/experimental"), new_chat(up)
+    file = tmp_path / "token"
+    file.write_text(info["token"] + "\n")
+    far = Command(tmp_path)
+    offered = []
+    for more, token in ((("--view-only",), info["token"]), (("--token-file", str(file)), "")):
+        with vnc(far, "--url", base, "--chat", chat_id, *more, AGENTD_TOKEN=token) as port:
+            offered.append(security_types(port))
+    with vnc(far, "--url", base, "--chat", chat_id, AGENTD_TOKEN="wrong") as port:
+        refused = greet(port)
+
+    assert offered == [b"\x01\x01"] * 2
+    assert b"token is not valid" in refused
 
 
 @pytest.mark.parametrize("text", ["", "5901", "127.0.0.1", "0.0.0.0:5901", "127.0.0.1:x", "127.0.0.1:70000"])

@@ -2,8 +2,9 @@
 A small X client that writes down every event it receives.
 
 Run as a program: ``event_log.py FILE`` covers the screen of ``$DISPLAY`` with a window that has the
-focus, and appends one JSON object a line to FILE. Imported by tests for ``EventLog``, which reads
-that file. Knows nothing of the code under test.
+focus, and appends one JSON object a line to FILE. Shift+Insert makes it paste; it reads the clipboard,
+and copies a text, when it is told to. Imported by tests for ``EventLog``, which reads that file. Knows
+nothing of the code under test.
 """
 
 import asyncio
@@ -11,9 +12,10 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from Xlib import XK, X, Xatom, display
+from Xlib.protocol import event as xevent
 
 Event = dict[str, Any]
 
@@ -40,6 +42,10 @@ STATE = {
     "alt": X.Mod1Mask,
     "super": X.Mod4Mask,
 }
+
+# What the window writes for the log itself, not of what it received.
+ASIDE = {"mark", "ready", "clipboard", "copied"}
+LIGHT, DARK = 0xE0E0E0, 0xD0D0D0
 
 
 class EventLog:
@@ -71,7 +77,25 @@ class EventLog:
         self.connection.sync()
         events = await self._wait(lambda event: event["type"] == "mark" and event["mark"] == self._marks)
         new, self._seen = events[self._seen :], len(events)
-        return [event for event in new if event["type"] not in {"mark", "ready"}]
+        return [event for event in new if event["type"] not in ASIDE]
+
+    async def read_clipboard(self) -> str | None:
+        """What the window gets that asks for the clipboard's text; None when nobody hands one over."""
+        answer = await self._order({"do": "read"})
+        return answer["text"]  # type: ignore[no-any-return]
+
+    async def copy(self, text: str) -> None:
+        """Have the window own the clipboard with *text*."""
+        await self._order({"do": "copy", "text": text})
+
+    async def _order(self, order: Event) -> Event:
+        self._marks += 1
+        number = (await self._all())[0]["window"]
+        window = self.connection.create_resource_object("window", number)
+        value = json.dumps({**order, "order": self._marks}).encode()
+        window.change_property(self.connection.intern_atom("EVENT_LOG_ORDER"), Xatom.STRING, 8, value)
+        self.connection.sync()
+        return (await self._wait(lambda event: event.get("order") == self._marks))[-1]
 
     async def wait_for(self, kind: str) -> None:
         """Wait until an event of this kind has come since the last take."""
@@ -90,32 +114,122 @@ class EventLog:
                 await asyncio.sleep(0.005)
 
 
+class Window:
+    """The program's side: a window over the whole screen."""
+
+    def __init__(self, connection: display.Display, log: TextIO) -> None:
+        self._connection = connection
+        self._log = log
+        self._order: Event = {}
+        self._copied = b""
+        self._is_dark = False
+        self._root = connection.screen().root
+        size = self._root.get_geometry()
+        self._window = self._root.create_window(
+            0, 0, size.width, size.height, 0, X.CopyFromParent,
+            background_pixel=LIGHT, override_redirect=True, event_mask=MASK | X.ExposureMask,
+        )  # fmt: skip
+        self._window.map()
+        while connection.next_event().type != X.Expose:
+            pass
+        self._window.set_input_focus(X.RevertToParent, X.CurrentTime)
+        connection.sync()
+        self._write({"type": "ready", "window": self._window.id})
+
+    def serve(self) -> None:
+        """Log until killed."""
+        while True:
+            event = self._connection.next_event()
+            if event.type == X.MappingNotify:
+                self._connection.refresh_keyboard_mapping(event)
+            elif event.type == X.PropertyNotify:
+                self._obey(event.atom)
+            elif event.type == X.SelectionNotify:
+                self._take_text(event)
+            elif event.type == X.SelectionRequest:
+                self._hand_over(event)
+            elif event.type in KINDS:
+                told = _describe(self._connection, event)
+                self._write(told)
+                if (told["type"], told.get("key")) == ("key_press", "Insert") and "shift" in told["state"]:
+                    self._ask("UTF8_STRING")
+
+    def _write(self, event: Event) -> None:
+        self._log.write(json.dumps(event) + "\n")
+
+    def _atom(self, name: str) -> int:
+        return int(self._connection.intern_atom(name))
+
+    def _obey(self, atom: int) -> None:
+        if atom == self._atom("EVENT_LOG_MARK"):
+            value = self._window.get_full_property(atom, X.AnyPropertyType).value[0]
+            self._write({"type": "mark", "mark": value})
+        elif atom == self._atom("EVENT_LOG_ORDER"):
+            self._order = json.loads(bytes(self._window.get_full_property(atom, X.AnyPropertyType).value))
+            if self._order["do"] == "read":
+                self._ask("UTF8_STRING")
+            else:
+                self._copied = self._order["text"].encode()
+                self._window.set_selection_owner(self._atom("CLIPBOARD"), X.CurrentTime)
+                self._answer({"type": "copied"})
+
+    def _answer(self, event: Event) -> None:
+        self._write({**event, "order": self._order["order"]})
+        self._order = {}
+
+    def _ask(self, target: str) -> None:
+        clipboard, place = self._atom("CLIPBOARD"), self._atom("EVENT_LOG_TEXT")
+        self._window.convert_selection(clipboard, self._atom(target), place, X.CurrentTime)
+        self._connection.flush()
+
+    def _take_text(self, event: Any) -> None:
+        if event.property == X.NONE and event.target != Xatom.STRING:
+            # Old programs have text in Latin-1 only.
+            self._ask("STRING")
+            return
+        # What is on no selection may be where programs of old leave it.
+        cut = self._root.get_full_property(self._atom("CUT_BUFFER0"), Xatom.STRING)
+        text = None if cut is None else bytes(cut.value).decode("latin-1")
+        if event.property != X.NONE:
+            found = self._window.get_full_property(event.property, X.AnyPropertyType, 1 << 20)
+            # The deletion tells its owner that it was read.
+            self._window.delete_property(event.property)
+            text = bytes(found.value).decode("latin-1" if event.target == Xatom.STRING else "utf-8")
+        if self._order:
+            self._answer({"type": "clipboard", "text": text})
+        else:
+            self._write({"type": "paste", "text": text})
+            self._show()
+
+    def _show(self) -> None:
+        """Look otherwise than before, as a program does that was pasted into."""
+        self._is_dark = not self._is_dark
+        self._window.change_attributes(background_pixel=DARK if self._is_dark else LIGHT)
+        self._window.clear_area()
+        self._connection.flush()
+
+    def _hand_over(self, event: Any) -> None:
+        place = event.property or event.target
+        if event.target == self._atom("TARGETS"):
+            known = [event.target, self._atom("UTF8_STRING"), Xatom.STRING]
+            event.requestor.change_property(place, Xatom.ATOM, 32, known)
+        elif event.target in {self._atom("UTF8_STRING"), Xatom.STRING}:
+            event.requestor.change_property(place, event.target, 8, self._copied)
+        else:
+            place = X.NONE
+        event.requestor.send_event(
+            xevent.SelectionNotify(
+                time=event.time, requestor=event.requestor, selection=event.selection,
+                target=event.target, property=place,
+            )
+        )  # fmt: skip
+        self._connection.flush()
+
+
 def main(path: Path) -> None:
     """Log until killed."""
-    connection = display.Display()
-    screen = connection.screen()
-    size = screen.root.get_geometry()
-    window = screen.root.create_window(
-        0, 0, size.width, size.height, 0, X.CopyFromParent,
-        background_pixel=0xE0E0E0, override_redirect=True, event_mask=MASK | X.ExposureMask,
-    )  # fmt: skip
-    window.map()
-    while connection.next_event().type != X.Expose:
-        pass
-    window.set_input_focus(X.RevertToParent, X.CurrentTime)
-    connection.sync()
-    mark = connection.intern_atom("EVENT_LOG_MARK")
     with path.open("a", buffering=1) as log:
-        log.write(json.dumps({"type": "ready", "window": window.id}) + "\n")
-        while True:
-            event = connection.next_event()
-            if event.type == X.MappingNotify:
-                connection.refresh_keyboard_mapping(event)
-            elif event.type == X.PropertyNotify and event.atom == mark:
-                value = window.get_full_property(mark, X.AnyPropertyType).value[0]
-                log.write(json.dumps({"type": "mark", "mark": value}) + "\n")
-            elif event.type in KINDS:
-                log.write(json.dumps(_describe(connection, event)) + "\n")
+        Window(display.Display(), log).serve()
 
 
 def _describe(connection: display.Display, event: Any) -> Event:

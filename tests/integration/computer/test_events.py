@@ -50,6 +50,25 @@ async def test_clicks_are_counted_and_quick(
     assert events[-1]["time"] - events[0]["time"] < 200
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("button", "number"), [("left", 1), ("middle", 2), ("right", 3), ("back", 8), ("forward", 9)]
+)
+async def test_every_button_clicks_one_to_three_times(
+    session: DesktopSession, log: EventLog, button: str, number: int, count: int
+) -> None:
+    """Required: left, middle, right, back, forward; quick enough to be counted, modifiers held."""
+    click = {"action": "click", "button": button, "count": count, "coordinate": [33, 44], "modifiers": "ctrl"}
+    await _perform(session, click)
+    events = _no_motion(await log.take())
+    clicks = events[1:-1]
+
+    assert _short(clicks) == [("press", number), ("release", number)] * count
+    assert _short([events[0], events[-1]]) == [("key_press", "Control_L"), ("key_release", "Control_L")]
+    assert all("ctrl" in event["state"] for event in clicks)
+    assert clicks[-1]["time"] - clicks[0]["time"] < 200
+
+
 async def test_viewer_that_never_reads_delays_nobody(session: DesktopSession, log: EventLog) -> None:
     """
     BUGS 57: one viewer is stuck while the clipboard goes to all of them.

@@ -38,7 +38,7 @@ async def main():
     directory = Path(tempfile.mkdtemp())
     session = DesktopSession(
         SessionSettings(runtime_dir=directory / "s", backend="xvnc"),
-        base_environment={"PATH": sys.argv[1], "HOME": "/nonexistent", "LANG": "C"},
+        base_environment={"PATH": sys.argv[1], "HOME": str(directory / "home"), "LANG": "C"},
     )
     look = ComputerCall.model_validate({"actions": [{"action": "screenshot"}]})
     answer = {}

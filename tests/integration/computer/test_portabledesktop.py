@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import psutil
 import pytest
 
 from computer.errors import StartFailed
-from computer.session import DesktopSession, SessionSettings
+from computer.session import DesktopSession, SessionSettings, portabledesktop
+from computer.session.sockets import FIRST_DISPLAY, free_port
 from computer.wire import ComputerCall
 
 LOOK = ComputerCall.model_validate({"actions": [{"action": "screenshot"}]})
@@ -102,6 +104,27 @@ async def test_death_of_its_server_is_noticed(
         await session.stop()
 
     assert result.screenshot is not None
+
+
+async def test_number_and_port_are_ours_and_another_is_tried_where_one_is_taken(
+    runtime_dir: Path, command: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Required: displays from 10 up, whatever is free below; a port that was taken meanwhile is no end."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter((taken.getsockname()[1], free_port()))
+        monkeypatch.setattr(portabledesktop, "free_port", lambda: next(ports))
+        session = _session(runtime_dir, command, environment)
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                result = await session.perform(LOOK)
+            status = session.status()
+        finally:
+            await session.stop()
+
+    assert result.screenshot is not None
+    assert status.display is not None
+    assert int(status.display[1:]) >= FIRST_DISPLAY
+    assert next(ports, None) is None
 
 
 async def test_failure_tells_what_the_command_said(

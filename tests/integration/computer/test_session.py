@@ -3,7 +3,9 @@
 import asyncio
 import os
 import select
+import shlex
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -160,6 +162,35 @@ async def test_dead_server_is_noticed_and_restarted_and_the_next_result_says_so(
     assert session.apps() == ()
     assert not set(old.values()) & set(session.status().pids.values())
     assert not any(psutil.pid_exists(pid) for pid in old.values())
+
+
+async def test_programs_that_ignore_their_end_hold_up_no_restart(
+    runtime_dir: Path, environment: dict[str, str]
+) -> None:
+    """Required: the first restart takes less than 2 s, whatever is open; deaf ones are gone as well."""
+    told: list[tuple[float, str]] = []
+    session = DesktopSession(
+        SessionSettings(runtime_dir=runtime_dir, backend="xvnc"),
+        on_change=lambda status: told.append((time.monotonic(), status.state)),
+        base_environment=environment,
+    )
+    deaf = "trap '' TERM HUP; while :; do sleep 1; done"
+    async with asyncio.timeout(LIMIT_S):
+        await session.ensure_running()
+        await session.open(["sh", "-c", f"setsid sh -c {shlex.quote(deaf)} & {deaf}"])
+        marked = f"COMPUTER_SESSION={session.environment()['COMPUTER_SESSION']}".encode()
+        while _count(b"DISPLAY=" + str(session.status().display).encode()) < 5:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        _kill(session.status().pids["xvnc"])
+        told.append((time.monotonic(), "killed"))
+        await _wait_restarts(session, 1)
+    members = _count(marked)
+    await session.stop()
+
+    [killed] = [at for at, state in told if state == "killed"]
+    back = next(at for at, state in told if state == "running" and at > killed)
+    assert back - killed < 2
+    assert members == 2
 
 
 async def test_dead_window_manager_is_started_again_alone(session: DesktopSession) -> None:

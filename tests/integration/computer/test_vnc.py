@@ -23,7 +23,7 @@ from computer.display.vnc.display import UNSEEN
 from computer.display.x11 import X11Display, connect
 from computer.display.x11.connection import XConnection, connected, disconnect
 from computer.driver import ComputerDriver
-from computer.errors import CaptureTimeout, DisplayLost, InvalidAction, RfbProtocolError
+from computer.errors import CaptureTimeout, DisplayLost, InvalidAction, NotConfirmed, RfbProtocolError
 from computer.geometry import Point, Size
 from computer.keys import parse_chord
 from computer.wire import ComputerCall
@@ -275,12 +275,72 @@ async def test_driver_works_by_vnc(server: RfbServer, runtime_dir: Path) -> None
     await driver.close()
 
 
+def _open_window(client: XConnection) -> None:
+    """A window with the focus, which is told of keys and takes nothing else."""
+    mask = X.KeyPressMask | X.KeyReleaseMask
+    window = client.screen().root.create_window(
+        0, 0, 50, 50, 0, X.CopyFromParent, event_mask=mask, override_redirect=True
+    )
+    window.map()
+    client.sync()
+    window.set_input_focus(X.RevertToParent, X.CurrentTime)
+    client.sync()
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+@pytest.mark.parametrize(
+    ("chord", "keys"), [("ctrl+l", "ctrl l"), ("ctrl+shift+t", "ctrl shift t"), ("ctrl+T", "ctrl t")]
+)
+def test_chord_of_a_letter_arrives_as_such_whatever_caps_lock(
+    display: VncDisplay, client: XConnection, *, is_on: bool, chord: str, keys: str
+) -> None:
+    """Ours: for a letter of the other case Xvnc presses Shift, or lifts it: ctrl+l became ctrl+shift+l."""
+    _open_window(client)
+    if is_on:
+        _toggle_caps(client)
+        display.capture()
+    codes = {"ctrl": 0xFFE3, "shift": 0xFFE1, "l": ord("l"), "t": ord("t")}
+    expected = [client.keysym_to_keycode(codes[key]) for key in keys.split()]
+    client.sync()
+    while client.pending_events():
+        client.next_event()
+    display.press_chord(parse_chord(chord))
+    display.release_chord(parse_chord(chord))
+    client.sync()
+    events = [client.next_event() for _ in range(client.pending_events())]
+
+    pressed = [event.detail for event in events if event.type == X.KeyPress]
+    released = [event.detail for event in events if event.type == X.KeyRelease]
+    assert (pressed, released) == (expected, expected[::-1])
+
+
 def test_paste_that_nobody_takes_is_an_error(display: VncDisplay) -> None:
     """Ours: never ok on faith; the offset says that nothing arrived."""
     with pytest.raises(InvalidAction, match="character 0 "):
         display.paste_text("é")
     with pytest.raises(InvalidAction, match="character 0 "):
         list(display.type_text("漢"))
+
+
+async def test_paste_that_nobody_takes_after_a_key_tells_what_arrived(
+    server: RfbServer, client: XConnection
+) -> None:
+    """Required: the line end was pressed, so this is no refusal; the offset of the first lost character."""
+    _open_window(client)
+    address = server.address
+    driver = ComputerDriver(lambda: VncDisplay(address))
+    await driver.open()
+    typing = {"action": "type", "text": "\n漢字"}
+    result = await driver.perform(ComputerCall.model_validate({"actions": [typing]}))
+    client.sync()
+    events = [client.next_event() for _ in range(client.pending_events())]
+    await driver.close()
+
+    assert result.error_code == NotConfirmed.code
+    assert "character 1 " in (result.error or "")
+    assert "the first character was delivered, the rest was not" in (result.error or "")
+    keys = [event.detail for event in events if event.type == X.KeyPress]
+    assert keys[0] == client.keysym_to_keycode(0xFF0D)
 
 
 def test_window_receives_clicks_at_the_point(display: VncDisplay, client: XConnection) -> None:

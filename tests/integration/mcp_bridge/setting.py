@@ -3,8 +3,11 @@
 import asyncio
 import json
 import os
+import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +53,37 @@ def marked_processes(mark: str) -> set[int]:
 def text_of(outcome: CallOutcome) -> str:
     """The text of an outcome."""
     return "\n".join(block.text for block in outcome.content if isinstance(block, TextBlock))
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def listening(argv: list[str], port: int) -> AsyncIterator[None]:
+    """A server that listens on *port*, which it also finds in PORT."""
+    process = await asyncio.create_subprocess_exec(
+        *argv, env={"PORT": str(port), "PATH": "/usr/bin:/bin"}, stderr=subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.05)
+                else:
+                    writer.close()
+                    break
+        yield
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def until(condition: Callable[[], bool], limit_s: float = 20) -> None:

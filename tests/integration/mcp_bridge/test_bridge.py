@@ -107,3 +107,12 @@ async def test_fifty_openings_of_ten_servers_leave_nothing(mark: str) -> None:
 
     assert (me.num_fds(), len(asyncio.all_tasks()), len(me.children(recursive=True))) == before
     assert marked_processes(mark) == set()
+
+
+async def test_a_variable_that_is_not_set_is_told_with_its_server(bridge: Bridge) -> None:
+    """A token that nobody exported would be an empty one, and the server's own refusal the only trace."""
+    await bridge.apply(config({"h": entry(env={"KEY": "${NOBODY_EXPORTED_THIS}"})}))
+    (status,) = bridge.statuses()
+
+    assert status.state == "ready"
+    assert ["NOBODY_EXPORTED_THIS" in warning for warning in status.warnings] == [True]

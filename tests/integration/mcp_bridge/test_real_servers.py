@@ -1,10 +1,7 @@
 """Servers from the registries, over every transport."""
 
 import asyncio
-import socket
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ from mcp_bridge.bridge import Bridge
 from mcp_bridge.errors import BridgeError
 from mcp_bridge.wire import ServerStatus
 from tests.browser import find_browser
-from tests.integration.mcp_bridge.setting import config, text_of, until
+from tests.integration.mcp_bridge.setting import config, free_port, listening, text_of, until
 from tests.peers import MCP1, NODE, NPM, everything, filesystem
 
 
@@ -24,35 +21,6 @@ def _stdio(argv: list[str], **fields: Any) -> dict[str, Any]:
 
 def _status(bridge: Bridge, name: str) -> ServerStatus:
     return next(status for status in bridge.statuses() if status.name == name)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@asynccontextmanager
-async def _listening(argv: list[str], port: int) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(
-        *argv, env={"PORT": str(port), "PATH": "/usr/bin:/bin"}, stderr=subprocess.DEVNULL
-    )
-    try:
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.05)
-                else:
-                    writer.close()
-                    break
-        yield
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def test_the_reference_servers_of_both_languages(bridge: Bridge, tmp_path: Path) -> None:
@@ -108,30 +76,20 @@ async def test_a_long_operation_tells_its_progress(bridge: Bridge) -> None:
 @pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("sse", "/sse")])
 async def test_remote_servers(bridge: Bridge, transport: str, path: str) -> None:
     """Streamable HTTP and the older SSE; a server that goes away fails calls and comes back by itself."""
-    port = _free_port()
+    port = free_port()
     argv = everything("streamableHttp" if transport == "http" else "sse")
     servers = config({"far": {"type": transport, "url": f"http://127.0.0.1:{port}{path}"}})
-    async with _listening(argv, port):
+    async with listening(argv, port):
         await bridge.apply(servers)
         assert _status(bridge, "far").state == "ready", bridge.statuses()
         assert text_of(await bridge.call("far__echo", {"message": "hi"})) == "Echo: hi"
     with pytest.raises(BridgeError):
         await bridge.call("far__echo", {"message": "hi"})
-    async with _listening(argv, port):
+    async with listening(argv, port):
         await until(lambda: _status(bridge, "far").state == "ready")
-        again = await _call_until_answered(bridge)
+        again = text_of(await bridge.call("far__echo", {"message": "again"}))
 
     assert again == "Echo: again"
-
-
-async def _call_until_answered(bridge: Bridge) -> str:
-    """The first call may be the one that finds the old session gone."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                return text_of(await bridge.call("far__echo", {"message": "again"}))
-            except BridgeError:
-                await asyncio.sleep(0.05)
 
 
 @pytest.mark.timeout(120)

@@ -176,6 +176,12 @@ async def test_agentd_takes_up_a_new_token(tmp_path: Path) -> None:
     assert (code, line["agent_token"] in log) == (0, False)
 
 
+LOGIN = {
+    "CHATD_DATA_DIR": "x",
+    "CHATD_PUBLIC_URL": "https://chats.example",
+    "CHATD_OIDC_ISSUER": "https://id.example",
+    "CHATD_OIDC_CLIENT_ID": "chatd",
+}
 CHECKS: list[tuple[str, dict[str, str], int, str]] = [
     ("chatd", {"CHATD_DATA_DIR": "x"}, 0, "the settings are well: environment and arguments"),
     (
@@ -188,6 +194,16 @@ CHECKS: list[tuple[str, dict[str, str], int, str]] = [
     ("chatd", {"CHATD_DATA_DIR": "x", "CHATD_REHEARSAL_SCENARIO": "/no"}, 2, "can't read"),
     ("chatd", {"CHATD_DATA_DIR": "x", "CHATD_CONFIG": "/no"}, 2, "No such file"),
     ("chatd", {}, 2, "setting data_dir: Field required"),
+    ("chatd", {**LOGIN, "CHATD_OIDC_CLIENT_SECRET": "s3cret"}, 0, "the settings are well"),
+    (
+        "chatd",
+        {**LOGIN, "CHATD_OIDC_ISSUER": "http://id.example"},
+        2,
+        "setting oidc_issuer: Value error, an https",
+    ),
+    ("chatd", {**LOGIN, "CHATD_PUBLIC_URL": "http://a.example"}, 2, "setting public_url: Value error, https"),
+    ("chatd", {**LOGIN, "CHATD_PUBLIC_URL": ""}, 2, "settings: Value error, oidc_issuer needs public_url"),
+    ("chatd", {"CHATD_DATA_DIR": "x", "CHATD_OIDC_CLIENT_SECRET": "s3cret"}, 2, "without oidc_issuer"),
     ("agentd", {}, 0, "the settings are well: environment"),
     ("agentd", {"AGENTD_DESKTOP_WIDTH": "1"}, 2, "setting desktop_width"),
     ("agentd", {"AGENTD_CONFIG": "/no"}, 2, "/no can't be read: No such file"),

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from pydantic import ValidationError
 
 from computer.actions import (
     DRAG_STRIDES,
@@ -60,6 +61,35 @@ def test_click_moves_then_clicks(action: str, button: int, times: int) -> None:
 
     assert (_move(960, 540), *(Press(button=button), Release(button=button)) * times) == planned.steps
     assert planned.effect is Effect.START
+
+
+@pytest.mark.parametrize(("button", "number"), [("left", 1), ("middle", 2), ("right", 3), ("forward", 9)])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_any_button_clicks_up_to_three_times(button: str, number: int, count: int) -> None:
+    """Required: left, middle, right, back, forward; 1-3 times; with modifiers."""
+    chord = parse_chord("shift")
+    planned = _plan(action="click", button=button, count=count, coordinate=[640, 360], modifiers="shift")
+
+    clicks = (Press(button=number), Release(button=number)) * count
+    assert (_move(960, 540), KeyDown(chord=chord), *clicks, KeyUp(chord=chord)) == planned.steps
+    assert planned.effect is Effect.START
+
+
+def test_click_says_which_button_and_how_often() -> None:
+    """Ours: one click with the left button, unless told otherwise."""
+    twice = _plan(action="click", button="right", count=2, coordinate=[3, 4])
+    once = _plan(action="click")
+
+    assert render_output(twice, twice.point) == "Double-clicked the right button at (3, 4)."
+    assert (Press(button=1), Release(button=1)) == once.steps
+    assert once.at_pointer
+
+
+@pytest.mark.parametrize("count", [0, 4])
+def test_click_more_than_three_times_is_refused(count: int) -> None:
+    """Required: 1-3 times."""
+    with pytest.raises(ValidationError):
+        _plan(action="click", count=count)
 
 
 def test_origin_is_a_place() -> None:

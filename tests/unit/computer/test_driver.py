@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import io
+import threading
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -10,7 +11,7 @@ from PIL import Image
 
 from computer.driver import BLANK, RESTLESS, SUPERSEDED, ComputerDriver
 from computer.errors import CaptureTimeout, DisplayClosed, DisplayLost
-from computer.geometry import Point, Size
+from computer.geometry import Point, Rect, Size
 from computer.pixels import EncodingSettings, PictureFormat
 from computer.settling import SettleSettings
 from computer.testing import FakeDisplay
@@ -273,6 +274,30 @@ async def test_cancelled_call_holds_nothing(
         await task
     assert display.held == ()
     assert display.events[-1] == ("release_all", None)
+
+
+async def test_call_that_is_cancelled_as_it_begins_holds_nothing(
+    driver: ComputerDriver, display: FakeDisplay
+) -> None:
+    """Ours: what an earlier call left down goes up with the one that is cancelled, at whatever step."""
+    await driver.perform(_call({"action": "key_down", "text": "ctrl"}, screenshot=False))
+    has_begun, may_go_on, take_changes = threading.Event(), threading.Event(), display.take_changes
+
+    def take_slowly() -> tuple[Rect, ...]:
+        has_begun.set()
+        assert may_go_on.wait(30)
+        return take_changes()
+
+    display.take_changes = take_slowly  # type: ignore[method-assign]
+    task = asyncio.create_task(driver.perform(_call({"action": "key", "text": "a"})))
+    await _until(has_begun.is_set)
+    task.cancel()
+    may_go_on.set()
+    await asyncio.wait({task})
+
+    assert task.cancelled()
+    assert display.held == ()
+    assert ("key_down", "a") not in display.events
 
 
 async def test_cancelled_typing_stops_between_two_bursts(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from computer.session.diagnosis import diagnose
+from computer.session.diagnosis import diagnose, is_taken
 from computer.session.exposure import listeners_of, parse_tcp, parse_unix
 
 # Taken from a Debian 12 machine: Xvnc as portabledesktop starts it, on port 5961.
@@ -87,3 +87,17 @@ def test_last_words_name_the_file_and_the_remedy(log: str, words: tuple[str, ...
 def test_unknown_last_words_mean_nothing() -> None:
     """Ours: no guess."""
     assert diagnose("(EE) Caught signal 11 (Segmentation fault). Server aborting") is None
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ("(EE) Server is already active for display 12", True),
+        ("(EE) vncExtInit: failed to bind socket: Address already in use (98)", True),
+        ("(EE) Caught signal 11 (Segmentation fault). Server aborting", False),
+        ("", False),
+    ],
+)
+def test_number_or_port_that_another_took_is_told_from_a_failure(log: str, *, expected: bool) -> None:
+    """Ours: only then the next one is tried."""
+    assert is_taken(log) is expected

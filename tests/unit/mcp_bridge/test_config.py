@@ -109,6 +109,14 @@ def test_variables_expand_in_env_values_only() -> None:
     assert (server.command, server.args, server.env) == ("$TOKEN", ("${TOKEN}",), {"K": "<t-123>"})
 
 
+def test_variables_that_are_not_set_are_noted_by_name() -> None:
+    """Each once; one that is empty is set, and a fallback is an answer."""
+    env = {"A": "$GONE and ${GONE}", "B": "${LOST}/$EMPTY", "C": "${MISSING:-x}${OTHER:-}", "D": "$TOKEN"}
+    (server,) = _parse({"a": {"command": "x", "args": ["$ARGUMENT"], "env": env}}).servers
+
+    assert server.unset == ("GONE", "LOST")
+
+
 @pytest.mark.parametrize(
     ("text", "expanded"),
     [

@@ -93,7 +93,7 @@ function Group(props: { title: string; servers: readonly ChatMcpServer[]; origin
 }
 
 function Server({ server }: { server: ChatMcpServer }) {
-  const { state, tools, rejected, last_error: error } = server.health;
+  const { state, tools, rejected, last_error: error, warnings = [] } = server.health;
   return (
     <li data-testid={`mcp-${server.name}`}>
       <div class="resource" data-status={state === "failed" ? "invalid" : "ok"}>
@@ -107,6 +107,11 @@ function Server({ server }: { server: ChatMcpServer }) {
         </div>
         {server.description && <p>{server.description}</p>}
         {error && <p class="resource-error">{error}</p>}
+        {warnings.map((warning) => (
+          <p key={warning} class="resource-error">
+            {warning}
+          </p>
+        ))}
         {tools.length > 0 && (
           <details>
             <summary>Tools</summary>

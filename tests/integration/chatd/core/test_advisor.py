@@ -4,10 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from chatd.faults import FaultKind, make_fault
+from chatd.provider.protocol import TextDelta
 from chatd.tools.advisor import ADVISOR, CONTRACT, recent_messages
 from chatd.wire import Message, TextPart, ToolResultPart
 from tests.contract.store.bench import START
-from tests.integration.chatd.core.world import Item, World, call, say
+from tests.integration.chatd.core.world import Gate, Item, World, call, say
 
 
 async def results(world: World, script: list[list[Item]], **settings: Any) -> list[ToolResultPart]:
@@ -38,6 +39,25 @@ async def test_advice_is_asked_with_the_end_of_the_conversation(world: World) ->
     text = "".join(part.text for one in asked.messages for part in one.content if isinstance(part, TextPart))
     assert text.startswith("hello")
     assert text.endswith("fast or slow?" + "x" * (2000 - len("fast or slow?")))
+
+
+async def test_what_is_said_so_far_is_told(world: World) -> None:
+    """Issue: progress for long ones: whom it asks, then the words as they come, in the call's own place."""
+    gate = Gate()
+    world.model.summaries = [[TextDelta("do it"), gate, *say("do it slowly")[1:]]]
+    await world.restart(advisor_model="m")
+    told = list[str]()
+    report = world.services.buffer.report
+    world.services.buffer.report = lambda chat_id, call_id, text: (  # type: ignore[method-assign]
+        told.append(f"{call_id}: {text}"),
+        report(chat_id, call_id, text),
+    )[1]
+    chat = await world.chat([call(("a", "advisor"), question="?"), say("done")])
+    await gate.wait_reached()
+    gate.opened.set()
+    await world.until_rest(chat.id)
+
+    assert told == ["a: Asking M", "a: do it"]
 
 
 async def test_a_failure_gives_the_use_back_and_the_budget_ends(world: World) -> None:

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from agentd.wire.content import ToolResult
 from agentd.wire.link import ToolCallParams
 from chatd.faults import FaultKind, make_fault
-from chatd.provider.protocol import Finished, ModelRequest
+from chatd.provider.protocol import Finished, ModelRequest, PartDone, TextDelta
 from chatd.store import schema, thresholds
 from chatd.store.rows import message_from_row
 from chatd.wire import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from tests.integration.chatd.core.world import Gate, World, call, output, say
+from tests.integration.chatd.core.world import Gate, Item, World, call, output, say
 
 TOO_LONG = make_fault(FaultKind.CONFIG, "scripted", status_code=400, detail="prompt is too long: 300 tokens")
 
@@ -321,3 +321,40 @@ async def test_ten_summaries_stay_small_and_keep_the_task(small: World) -> None:
     assert all("hello" in text for text in behind)
     assert len({len(text) for text in behind}) == 1
     assert all(text.count("word for word") == 1 for text in behind)
+
+
+FULL: list[Item] = [TextDelta("half"), PartDone(TextPart(text="half")), Finished(reason="context-exceeded")]
+
+
+async def test_an_answer_that_fills_the_window_has_the_history_summarised(small: World) -> None:
+    """BUGS 16: the road of a prompt that is refused as too long; the half answer is given anew."""
+    small.model.summaries = [say("S of hello")]
+    chat = await small.chat([list(FULL), say("whole", tokens=20)])
+    row = await small.until_rest(chat.id)
+
+    assert await texts(small, chat.id) == ["user:hello", "assistant:whole"]
+    assert (row["last_error"], await count(small, chat.id)) == (None, 1)
+    (_, summary, behind) = small.model.requests
+    assert not summary.may_call
+    assert "S of hello" in first_text(behind)
+
+
+async def test_an_answer_that_fills_the_window_again_is_kept_with_an_error(small: World) -> None:
+    """Ours: one summary; what came is the person's, who reads why it ends."""
+    small.model.summaries = [say("S of hello")]
+    chat = await small.chat([list(FULL), list(FULL)])
+    row = await small.until_rest(chat.id, "error")
+
+    assert await texts(small, chat.id) == ["user:hello", "assistant:half"]
+    assert row["last_error"]["kind"] == "config"
+    assert "context window" in row["last_error"]["message"]
+
+
+async def test_without_a_summary_a_full_window_ends_the_turn(small: World) -> None:
+    """Ours: never again and again with the same history."""
+    small.model.summaries = [[make_fault(FaultKind.AUTH, "scripted", status_code=401)]]
+    chat = await small.chat([list(FULL)])
+    row = await small.until_rest(chat.id, "error")
+
+    assert "context window" in row["last_error"]["message"]
+    assert len(small.model.requests) == 2

@@ -149,6 +149,40 @@ async def test_there_is_one_fallback_and_the_turn_ends_with_its_error(pair: Pair
     assert (row["last_error"]["kind"], row["last_error"]["provider"]) == ("auth", "openai")
 
 
+@pytest.mark.parametrize("fallback", ["model-two", "model-three", None])
+async def test_a_turn_whose_key_is_gone_goes_over_or_says_so(pair: Pair, fallback: str | None) -> None:
+    """Issue: the kind is missing_key; a fallback that is gone too is none."""
+    names = {} if fallback is None else {"anthropic:model-one": fallback}
+    await pair.start("anthropic", "openai", model_fallbacks=names)
+    (_, second) = pair.catalog.sources()
+    chat = await pair.world.create("hello", agent_id=pair.world.agent_id)
+    await pair.world.until_rest(chat.id)
+    pair.catalog.replace([second])
+    await pair.world.send(chat.id, "again")
+    row = await pair.world.until_rest(chat.id, "waiting" if fallback == "model-two" else "error")
+
+    if fallback == "model-two":
+        assert pair.models() == ["model-two"]
+        assert (await pair.world.messages(chat.id))[-1].model_config_id == second.id
+    else:
+        error = row["last_error"]
+        assert (error["kind"], error["provider"], error["retryable"]) == ("missing_key", "anthropic", False)
+        assert pair.models() == []
+
+
+async def test_a_key_may_go_in_the_middle_of_a_turn(pair: Pair) -> None:
+    """Ours: wherever the turn is then, the fallback goes on."""
+    await pair.start("anthropic", "openai", model_fallbacks={"anthropic:model-one": "model-two"})
+    (_, second) = pair.catalog.sources()
+    chat = await pair.world.create("hello", agent_id=pair.world.agent_id)
+    await pair.world.until(chat.id, lambda row: row["generation_attempt"] == 1)
+    pair.catalog.replace([second])
+    row = await pair.world.until_rest(chat.id)
+
+    assert row["last_error"] is None
+    assert (await pair.world.messages(chat.id))[-1].model_config_id == second.id
+
+
 def test_a_fallback_must_be_there() -> None:
     """Ours: a wrong name is told at the start, not when it is needed."""
     (one, *_) = rehearsal_sources("http://127.0.0.1:1")

@@ -3,15 +3,19 @@
 import asyncio
 import contextlib
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
 from agentd.wire.content import ToolResult
 from agentd.wire.link import ToolCallParams
+from chatd.loop.answer import judge_answer
 from chatd.provider.protocol import Finished, PartDone
+from chatd.store import queries
+from chatd.store.boundaries import TurnProgress, turn_progress
 from chatd.stream.sync import chat_events
 from chatd.tools.toolset import Toolset
-from chatd.wire import Chat, DynamicTool, ReasoningPart, TextPart, ToolCallPart
+from chatd.wire import Chat, DynamicTool, Message, ReasoningPart, TextPart, ToolCallPart
 from chatd.worker.services import Services
 from tests.integration.chatd.core.world import LIMIT_S, Gate, World, call, output, say
 
@@ -36,6 +40,12 @@ def traits(world: World, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(Services, "_tools", tools)
     world.workspace.handlers = {"look": answer, "ask": answer}
     return chosen
+
+
+async def shown(world: World, chat_id: UUID) -> list[Message]:
+    """What people see, newest first."""
+    page = await world.store.read(queries.list_messages, chat_id, before_id=2**62, limit=9)
+    return list(page.messages)
 
 
 async def test_nothing_runs_beside_a_tool_that_must_be_alone(world: World, traits: dict[str, str]) -> None:
@@ -72,6 +82,31 @@ async def test_calls_cut_off_twice_end_the_turn(world: World) -> None:
 
     assert "twice" in row["last_error"]["message"]
     assert len(world.model.requests) == 2
+
+
+async def test_an_answer_that_was_cut_off_is_kept_and_people_read_so(world: World) -> None:
+    """Issue, BUGS 16: no silent success; the model goes on behind its own words and never sees the notice."""
+    finished = Finished(reason="length")
+    chat = await world.chat([[PartDone(TextPart(text="half")), finished], say("rest")])
+    await world.until_rest(chat.id)
+    notice, answer, _ = await shown(world, chat.id)
+    await world.send(chat.id, "go on")
+    await world.until_rest(chat.id)
+
+    assert (answer.visibility, notice.visibility, notice.role) == ("both", "user", "assistant")
+    assert notice.content == (TextPart(text=judge_answer(answer.content, finished).notice or ""),)
+    (_, asked) = world.model.requests
+    assert [message.role for message in asked.messages] == ["user", "assistant", "user"]
+    assert await world.store.read(turn_progress, chat.id) == TurnProgress(steps=1, reentries=0)
+
+
+async def test_a_notice_is_no_step_of_a_turn(world: World) -> None:
+    """Ours: what people are told counts against no limit."""
+    chat = await world.chat([[PartDone(TextPart(text="half")), Finished(reason="other")]])
+    await world.until_rest(chat.id)
+
+    assert len(await shown(world, chat.id)) == 3
+    assert await world.store.read(turn_progress, chat.id) == TurnProgress(steps=1, reentries=0)
 
 
 async def test_what_a_filter_let_through_is_kept_but_nothing_runs(world: World) -> None:

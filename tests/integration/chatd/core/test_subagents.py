@@ -1,5 +1,6 @@
 """A root chat starts agents and waits for them."""
 
+import asyncio
 import uuid
 from typing import Any
 from uuid import UUID
@@ -7,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from chatd.faults import FaultKind, make_fault
-from chatd.wire import ToolResultPart
-from tests.integration.chatd.core.world import Gate, World, call, say
+from chatd.provider.protocol import Finished, PartDone
+from chatd.wire import TextPart, ToolResultPart
+from tests.integration.chatd.core.world import LIMIT_S, Gate, World, call, say
 
 AUTH = make_fault(FaultKind.AUTH, "scripted", retryable=False)
 
@@ -57,6 +59,15 @@ async def test_an_agent_is_started_and_its_report_read(world: World) -> None:
     assert (row["parent_chat_id"], row["root_chat_id"], row["owner_id"]) == (chat_id, chat_id, world.user_id)
 
 
+async def test_a_report_that_was_cut_off_says_so(world: World) -> None:
+    """Ours: who asked must know that the end is missing."""
+    world.model.scripts["do it"] = [[PartDone(TextPart(text="half a report")), Finished(reason="length")]]
+    chat_id, child_id = await spawned(world)
+    report = (await ask(world, chat_id, chat_id=str(child_id))).result["report"]
+
+    assert report.startswith("half a report\n\n[The answer was cut off")
+
+
 @pytest.mark.past_bug(17)
 async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
     """Spec 7: parent and child work at the same time; the end of the child wakes the wait."""
@@ -70,6 +81,24 @@ async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
     await world.until_rest(chat_id)
 
     assert (await results(world, chat_id))[-1].result["report"] == "late"
+
+
+async def test_who_waits_sees_how_the_child_is_and_its_newest_line(world: World) -> None:
+    """Issue: progress for long ones; people see it at the call that waits."""
+    gate = Gate()
+    world.model.scripts["do it"] = [call(("x", "none"), text="I look\nat it."), [gate, *say("done")]]
+    chat_id, child_id = await spawned(world)
+    await gate.wait_reached()
+    world.model.scripts["hello"] = [call(("w", "wait_agent"), chat_id=str(child_id)), say("ok")]
+    await world.send(chat_id, "wait")
+    with world.hub.watch_chat(chat_id) as watching:
+        async with asyncio.timeout(LIMIT_S):
+            while not (told := world.services.buffer.progress(chat_id, after=0)):
+                await watching.wait()
+    gate.opened.set()
+    await world.until_rest(chat_id)
+
+    assert [(one.tool_call_id, one.text) for one in told] == [("w", "running: none failed")]
 
 
 async def test_a_desktop_agent_has_the_desktop_and_nothing_else(world: World) -> None:

@@ -273,6 +273,7 @@ class World(Bench):
             directory=cast("Directory", self.workspace),
             mcp=McpHost(self.store, sealer, self.hub),
             push=PushSender(self.store, sealer, allowed=(), contact=""),
+            chance=lambda: 0.0,
         )
         self.agent_id = UUID(int=0)
         self._worker: asyncio.Task[None] | None = None

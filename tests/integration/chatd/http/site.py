@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -148,11 +149,13 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(data_dir: Path, **settings: Any) -> AsyncIterator[Site]:
-    """A control plane on a free port with the rehearsal model, and its users."""
+async def serving(
+    data_dir: Path, *, listener: socket.socket | None = None, **settings: Any
+) -> AsyncIterator[Site]:
+    """A control plane on a free port, or on *listener*, with the rehearsal model, and its users."""
     # Tests try hundreds of wrong tokens, all from one address.
     wish = {"port": 0, "rehearsal": "always", "login_attempts_per_minute": 0} | settings
-    plane = ControlPlane(ChatdSettings.model_validate({"data_dir": data_dir, **wish}))
+    plane = ControlPlane(ChatdSettings.model_validate({"data_dir": data_dir, **wish}), listener)
     await plane.start()
     site = Site(plane)
     try:

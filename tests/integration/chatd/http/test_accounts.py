@@ -10,6 +10,9 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
+from agentd.wire.jsonrpc import REFUSED
+from agentd.wire.link import Empty
+from agentd.wire.peer import RpcError
 from chatd.routes import permission
 from chatd.scopes import Role, Scope, needed_scope
 from chatd.store import schema, tokens, users
@@ -398,6 +401,37 @@ async def test_shares_control_and_readers_are_in_the_audit_log(site: Site) -> No
         ("share_revoked", "owner", share["id"]),
         ("acl_changed", "owner", chat_id),
     ]
+
+
+async def test_control_is_in_the_audit_log_only_where_it_was_taken(site: Site) -> None:
+    """Ours: who opens a desktop to take control, and is refused, has not taken any."""
+    chat_id = await site.new_chat(who="owner")
+    path, owner = f"{API}/chats/{chat_id}/desktop?take_control=1", bearer(site.tokens["owner"])
+    dialling: list[asyncio.Task[None]] = []
+
+    async def held(_: dict[str, Any]) -> Empty:
+        raise RpcError(REFUSED, "Ann has control of this desktop", code="control_held")
+
+    async def dial(stream_id: str) -> None:
+        agent = bearer(site.tokens["agent"])
+        async with site.http.ws_connect(f"/api/agent/streams/{stream_id}", headers=agent) as stream:
+            await stream.receive()
+
+    async def opened(params: dict[str, Any]) -> Empty:
+        dialling.append(asyncio.get_running_loop().create_task(dial(params["stream_id"])))
+        return Empty()
+
+    async with asyncio.timeout(LIMIT_S):
+        async with site.workspace(streams_open=held):
+            status = await site.status("GET", path, owner | UPGRADE)
+        refused = await trail(site)
+        async with site.workspace(streams_open=opened):
+            async with site.http.ws_connect(path, headers=owner):
+                granted = await trail(site)
+            await asyncio.gather(*dialling)
+
+    assert (status, refused) == (409, [])
+    assert granted == [("control_taken", "owner", chat_id)]
 
 
 async def test_the_page_is_told_who_is_logged_in(site: Site) -> None:

@@ -12,7 +12,7 @@ from tests.integration.chatd.http.site import API, UPGRADE, Site, bearer, text
 SHARED = {"/share/{token}", "/share/{token}/status", "/share/{token}/desktop"}
 PUBLIC = {
     "/login", "/healthz", "/readyz", "/", "/sw.js", "/chats/{chat_id}", "/assets", "/api/openapi.json",
-    "/api/docs", "/download/{token}",
+    "/api/docs", "/download/{token}", "/login/methods", "/login/oidc", "/login/oidc/callback",
 } | SHARED  # fmt: skip
 BODIES: dict[str, Any] = {f"{API}/chats": text("x"), f"{API}/chats/{{chat_id}}/messages": text("x")}
 BODIES[f"{API}/chats/{{chat_id}}/desktop/shares"] = {}

@@ -62,6 +62,7 @@ async def test_users_and_tokens_are_made_beside_a_running_chatd(site: Site) -> N
     ]
     await run(site, "tokens", "revoke", listed["id"])
     assert await site.status("GET", f"{API}/users", bearer(token)) == 401
+    assert await run(site, "users", "untie", "ann") == "ann: 0 forgotten\n"
     lines = (await run(site, "audit", "--actor", "shell:root")).splitlines()
 
     assert (made["name"], listed["scopes"], "token" in listed) == ("ann", ["read", "admin"], False)
@@ -70,6 +71,7 @@ async def test_users_and_tokens_are_made_beside_a_running_chatd(site: Site) -> N
         "token_made",
         "login_url_made",
         "token_revoked",
+        "identity_untied",
     ]
     assert not [line for line in lines if token.partition("_")[2] in line]
 

@@ -64,8 +64,8 @@ COMMON = {
 ADMINISTRATION = {
     *(f"{API}/{path}" for path in (
         "audit", "chats/usage-limits", "chats/usage-limits/group-overrides/{group}",
-        "chats/usage-limits/overrides/{user}", "users", "users/{user}", "users/{user}/login-tokens",
-        "users/{user}/tokens", "users/{user}/tokens/{token_id}",
+        "chats/usage-limits/overrides/{user}", "users", "users/{user}", "users/{user}/identities",
+        "users/{user}/login-tokens", "users/{user}/tokens", "users/{user}/tokens/{token_id}",
     )),
 }  # fmt: skip
 # For workspaces, by their own token.
@@ -78,7 +78,7 @@ REPLICAS = {
 LINKS = {"/share/{token}", "/share/{token}/status", "/share/{token}/desktop", "/download/{token}"}
 PUBLIC = {
     "/", "/assets", "/sw.js", "/chats/{chat_id}", "/healthz", "/readyz", "/login", "/api/openapi.json",
-    "/api/docs",
+    "/api/docs", "/login/methods", "/login/oidc", "/login/oidc/callback",
 }  # fmt: skip
 
 BODIES: dict[str, Any] = {

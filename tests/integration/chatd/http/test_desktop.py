@@ -13,6 +13,7 @@ from agentd.wire.control import ControlState
 from agentd.wire.jsonrpc import REFUSED
 from agentd.wire.link import HELLO, Empty, HelloParams, HelloResult
 from agentd.wire.peer import RpcError
+from agentd.wire.upgrade import ALIVE
 from chatd.agents.fetching import FetchedStreams
 from chatd.outbound import LOOPBACK_NETWORKS, parse_outbound
 from chatd.routes import viewing
@@ -234,6 +235,43 @@ async def test_bytes_go_both_ways_until_either_side_ends(site: Site) -> None:
             await viewer.receive_bytes()
         for _ in range(2):
             await (await dialled.get())
+
+
+async def test_signs_of_life_are_the_viewer_s_own(site: Site) -> None:
+    """Ours: the workspace asks whether the viewer is there; that we are says nothing of it."""
+    pongs: asyncio.Queue[bytes] = asyncio.Queue()
+    asking: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
+
+    async def dial(stream_id: str) -> None:
+        path = f"/api/agent/streams/{stream_id}"
+        headers = bearer(site.tokens["agent"])
+        async with site.http.ws_connect(path, headers=headers, autoping=False) as stream:
+            await stream.ping(b"of this hop")
+            await stream.ping(ALIVE)
+            while (message := await stream.receive()).type is WSMsgType.PONG:
+                pongs.put_nowait(bytes(message.data))
+
+    async def opened(params: dict[str, Any]) -> Empty:
+        asking.put_nowait(asyncio.get_running_loop().create_task(dial(params["stream_id"])))
+        return Empty()
+
+    chat_id = await site.new_chat(who="owner")
+    path, headers = f"{API}/chats/{chat_id}/desktop", bearer(site.tokens["owner"])
+    async with asyncio.timeout(LIMIT_S), site.workspace(streams_open=opened):
+        async with site.http.ws_connect(path, headers=headers, autoping=False) as viewer:
+            asked = await viewer.receive()
+            of_hop = await pongs.get()
+            is_unanswered = pongs.empty()
+            await viewer.pong(b"nobody asked")
+            await viewer.pong(ALIVE)
+            of_viewer = await pongs.get()
+            await viewer.ping(b"ours")
+            answer = await viewer.receive()
+        await (await asking.get())
+
+    assert (asked.type, bytes(asked.data)) == (WSMsgType.PING, ALIVE)
+    assert (of_hop, is_unanswered, of_viewer) == (b"of this hop", True, ALIVE)
+    assert (answer.type, bytes(answer.data)) == (WSMsgType.PONG, b"ours")
 
 
 async def test_a_subprotocol_that_is_not_spoken_is_refused(site: Site) -> None:

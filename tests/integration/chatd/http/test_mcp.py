@@ -258,7 +258,7 @@ async def test_a_chat_sees_its_workspace_s_servers(site: Site) -> None:
     broken = ServerStatus(
         name="git", state="failed", source="/w/.mcp.json", last_error="git is not installed"
     )
-    ready = ServerStatus(name="time", state="ready", tools=1)
+    ready = ServerStatus(name="time", state="ready", tools=1, warnings=("TOKEN is not set",))
 
     async def tell(_: dict[str, Any]) -> McpServers:
         return McpServers(servers=(ready, broken), tools={"time": ("now",)})
@@ -274,6 +274,7 @@ async def test_a_chat_sees_its_workspace_s_servers(site: Site) -> None:
         ("git", "failed"),
     ]
     assert seen["servers"][0]["health"]["tools"] == ["now"]
+    assert seen["servers"][0]["health"]["warnings"] == ["TOKEN is not set"]
     assert seen["servers"][1]["health"]["last_error"] == "git is not installed"
     assert [answer["workspace"] for answer in (seen, away, alone)] == ["connected", "away", "none"]
 

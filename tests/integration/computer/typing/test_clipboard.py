@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from Xlib import X
+from Xlib import XK, X
 
 from computer.display import Way
 from computer.display.x11 import X11Display
 from computer.display.x11.connection import XConnection, connect, disconnect
 from computer.display.x11.selection import CHUNK_BYTES, Content, Data, Selections, text_content
-from computer.errors import InvalidAction
+from computer.errors import InvalidAction, NotConfirmed
 from computer.session import DesktopSession
 from computer.wire import MAX_CLIPBOARD_CHARACTERS, ComputerCall
 from tests.integration.computer.typing.programs import Program
@@ -207,6 +207,23 @@ def test_paste_that_nobody_takes_is_refused(display: X11Display) -> None:
         display.paste_text("text")
     with pytest.raises(InvalidAction, match="character 0 "):
         list(display.type_text(UNTYPABLE))
+
+
+def test_paste_that_nobody_takes_after_keys_tells_what_arrived(
+    display: X11Display, other: XConnection
+) -> None:
+    """Required: line ends were pressed, so this is no refusal; the offset of the first lost character."""
+    window = _open_window(other, X.KeyPressMask)
+    with pytest.raises(NotConfirmed, match=r"character 2 .* the first 2 characters were delivered"):
+        list(display.type_text(f"\n\n{UNTYPABLE}"))
+    other.sync()
+    events = [other.next_event() for _ in range(other.pending_events())]
+    presses = [event.detail for event in events if event.type == X.KeyPress]
+    window.destroy()
+
+    # Shift and Insert, in vain.
+    assert presses[:2] == [other.keysym_to_keycode(XK.XK_Return)] * 2
+    assert len(presses) == 4
 
 
 def test_deaf_window_gets_keys_where_keys_can_do_it(display: X11Display, other: XConnection) -> None:

@@ -39,6 +39,17 @@ def test_entries_come_back_in_order(storage: LogStorage) -> None:
     assert storage.last_number() == 3
 
 
+def test_later_line_of_the_same_number_stands_for_the_earlier_one(storage: LogStorage) -> None:
+    """Ours: the picture after a call may come after its answer, and after the next line."""
+    first, second = _entry(1), _entry(2)
+    storage.append(first)
+    storage.append(second)
+    storage.append(first.model_copy(update={"pointer": (3, 4)}))
+
+    assert [(entry.number, entry.pointer) for entry in storage.entries()] == [(1, (3, 4)), (2, None)]
+    assert storage.last_number() >= 1
+
+
 def test_line_that_a_crash_tore_harms_no_other(storage: LogStorage, tmp_path: Path) -> None:
     """Ours: the next line begins on its own."""
     storage.append(_entry(1))

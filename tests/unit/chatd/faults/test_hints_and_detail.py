@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from chatd.faults import delay_s, diagnostic_text, effective_delay_s, parse_retry_after
+from chatd.faults import delay_s, diagnostic_text, effective_delay_s, parse_retry_after, spread_delay_s
 from chatd.faults.detail import structured_detail
 
 NOW = datetime(2026, 9, 1, 12, 0, 0, tzinfo=UTC)
@@ -48,6 +48,12 @@ def test_delay_doubles_up_to_a_minute(n: int, seconds: float) -> None:
 def test_a_hint_is_a_floor(hint: float, seconds: float) -> None:
     """It lengthens the wait, past the cap too, and never shortens it."""
     assert effective_delay_s(0, hint) == seconds
+
+
+@pytest.mark.parametrize(("chance", "seconds"), [(0.0, 60.0), (0.5, 66.0), (1.0, 72.0)])
+def test_chance_only_lengthens_a_wait(chance: float, seconds: float) -> None:
+    """BUGS 25: no burst of chats that failed together; a hint stays a floor."""
+    assert spread_delay_s(60.0, chance) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

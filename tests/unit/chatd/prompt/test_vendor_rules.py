@@ -15,10 +15,12 @@ from PIL import Image
 
 from chatd.loop.request import FileCache, build_prompt
 from chatd.provider import anthropic_prompt, gemini_prompt, openai_chat_prompt, openai_responses_prompt
+from chatd.provider.computer_forms import FORMS
 from chatd.provider.protocol import ComputerSpec, FunctionTool, ModelRequest
 from chatd.rehearsal.anthropic import AnthropicCodec
 from chatd.rehearsal.codec import Codec
 from chatd.rehearsal.completions import CompletionsCodec
+from chatd.rehearsal.conversation import Page
 from chatd.rehearsal.gemini import GeminiCodec
 from chatd.rehearsal.responses import ResponsesCodec
 from chatd.rehearsal.rules import Protocol, violations
@@ -91,10 +93,107 @@ RESULTS = st.one_of(
     st.sampled_from([None, {}, [], 5, "text", {"output": ""}, {"output": " "}, {"error": ""}, {"a": 1}]),
     MEDIA,
 )
+# What the readers keep of each vendor's own shapes; few ids, so that histories hold the same one twice.
+FEW = st.sampled_from(["1", "2"])
+PAGE = {"type": "web_search_result", "url": "https://a.example", "title": "A"}
+SEALED = PAGE | {"encrypted_content": Page(url="https://a.example", title="").seal}
+CITATIONS = [{"type": "web_search_result_location", "url": "https://a.example", "encrypted_index": "i"}]
+TEXT_METADATA = st.one_of(
+    st.sampled_from([None, {"anthropic": {"citations": CITATIONS}}, {"google": {"signature": "c2ln"}}]),
+    st.builds(lambda n: {"openai": {"id": f"msg_{n}", "phase": "commentary"}}, FEW),
+)
+CALL_METADATA = st.one_of(
+    st.sampled_from([None, {"google": {"signature": "c2ln"}}]),
+    st.builds(lambda n: {"openai": {"id": f"fc_{n}"}}, FEW),
+)
+SINGLE_ACTION = {"action": "left_click", "coordinate": [1, 2]}
+OPENAI_CALL = {"type": "computer_call", "call_id": "call_1", "status": "completed"}
+OPENAI_ACTIONS = [{"type": "click", "button": "left", "x": 1, "y": 2}, {"type": "screenshot"}]
+COMPUTER_METADATA = st.one_of(
+    st.sampled_from(
+        [
+            {
+                "anthropic": {
+                    "name": "left_click",
+                    "toolset_name": "computer",
+                    "input": {"coordinate": [1, 2]},
+                }
+            },
+            {"anthropic": {"name": "computer", "input": SINGLE_ACTION}},
+            {"anthropic": {"name": "computer", "input": {"action": "zoom", "region": [0, 0, 4, 4]}}},
+            {"google": {"call": {"name": "click", "args": {"x": 1, "y": 2}}, "signature": "c2ln"}},
+        ]
+    ),
+    st.builds(
+        lambda n, checks, shape: {
+            "openai": OPENAI_CALL | {"id": f"cu_{n}", "pending_safety_checks": checks} | shape
+        },
+        FEW,
+        st.sampled_from([[], [{"id": "sc_1", "code": "c", "message": "m"}]]),
+        st.sampled_from([{"actions": OPENAI_ACTIONS}, {"action": OPENAI_ACTIONS[0]}]),
+    ),
+)
+
+
+def searched(vendor: str, number: str, status: str) -> tuple[ToolCallPart, ToolResultPart]:
+    """A search that a vendor ran, as its reader keeps it: the call and what came of it."""
+    asked, found = VENDOR_BLOCKS[vendor](number, status)
+    call_id, metadata = f"srv_{number}", {"anthropic": "block", "openai": "", "google": "part"}[vendor]
+    call = ToolCallPart(
+        tool_call_id=call_id,
+        tool_name="web_search",
+        args={},
+        provider_executed=True,
+        provider_metadata={vendor: {metadata: asked} if metadata else asked},
+    )
+    result = ToolResultPart(
+        tool_call_id=call_id,
+        tool_name="web_search",
+        result={"results": []},
+        provider_executed=True,
+        provider_metadata={vendor: {metadata: found}} if metadata else None,
+    )
+    return call, result
+
+
+VENDOR_BLOCKS: dict[str, Any] = {
+    "anthropic": lambda number, _: (
+        {"type": "server_tool_use", "id": f"srv_{number}", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": f"srv_{number}", "content": [SEALED]},
+    ),
+    "openai": lambda number, status: (
+        {"type": "web_search_call", "id": f"ws_{number}", "status": status, "action": {"type": "search"}},
+        None,
+    ),
+    "google": lambda number, _: (
+        {"toolCall": {"id": f"srv_{number}", "toolType": "GOOGLE_SEARCH_WEB", "args": {}}},
+        {"toolResponse": {"id": f"srv_{number}", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}},
+    ),
+}
+SEARCHES = st.builds(
+    searched, st.sampled_from(list(VENDOR_BLOCKS)), FEW, st.sampled_from(["completed", "failed"])
+)
 PARTS = st.one_of(
-    st.builds(TextPart, text=TEXTS),
+    st.builds(TextPart, text=TEXTS, provider_metadata=TEXT_METADATA),
     st.builds(ReasoningPart, text=TEXTS, provider_metadata=METADATA),
-    st.builds(ToolCallPart, tool_call_id=IDS, tool_name=NAMES, args=ARGS, provider_executed=st.booleans()),
+    st.builds(
+        ToolCallPart,
+        tool_call_id=IDS,
+        tool_name=NAMES,
+        args=ARGS,
+        provider_executed=st.booleans(),
+        provider_metadata=CALL_METADATA,
+    ),
+    st.builds(
+        ToolCallPart,
+        tool_call_id=IDS,
+        tool_name=st.just("computer"),
+        args=ARGS,
+        approved=st.sampled_from([None, True]),
+        provider_metadata=COMPUTER_METADATA,
+    ),
+    SEARCHES.map(lambda pair: pair[0]),
+    SEARCHES.map(lambda pair: pair[1]),
     st.builds(
         ToolResultPart,
         tool_call_id=IDS,
@@ -122,10 +221,19 @@ ROWS = st.lists(
             id=1, chat_id=uuid.UUID(int=1), role=role, content=tuple(parts), created_at=NOW
         ),
         st.sampled_from(["system", "user", "assistant", "tool"]),
-        st.lists(PARTS, max_size=4),
+        st.lists(st.one_of(PARTS.map(lambda part: (part,)), SEARCHES), max_size=4).map(
+            lambda groups: [part for group in groups for part in group]
+        ),
     ),
     max_size=7,
 )
+# Whom a history is sent to: models and forms that differ in what of it they take.
+MODELS: dict[Protocol, list[str]] = {
+    "anthropic": ["m"],
+    "responses": ["m", "computer-use-preview"],
+    "completions": ["m"],
+    "gemini": ["gemini-3.5-flash", "gemini-2.5-flash"],
+}
 COMPUTER = ComputerSpec(model_size=(1280, 800), description="d", input_schema={"type": "object"})
 TOOLS = (FunctionTool(name="t", description="d", input_schema={"type": "object"}),)
 
@@ -181,15 +289,15 @@ VENDORS: dict[Protocol, tuple[str, Codec]] = {
 
 @pytest.mark.parametrize("protocol", list(VENDORS))
 @settings(max_examples=150, deadline=None)
-@given(rows=ROWS, has_computer=st.booleans(), form=st.sampled_from(["toolset", "single"]))
+@given(rows=ROWS, has_computer=st.booleans(), form=st.sampled_from(list(FORMS)), data=st.data())
 async def test_every_stored_history_makes_a_valid_request(
-    protocol: Protocol, rows: list[Message], has_computer: bool, form: Any
+    protocol: Protocol, rows: list[Message], has_computer: bool, form: Any, data: st.DataObject
 ) -> None:
     """Issue: every call answered, no orphans, roles alternate, no empty text, ids legal, pictures whole."""
     provider, codec = VENDORS[protocol]
     messages = await build_prompt(Files(), rows, provider=provider, cache=FileCache())  # type: ignore[arg-type]
     request = ModelRequest(
-        model="gemini-3.5-flash",
+        model=data.draw(st.sampled_from(MODELS[protocol])),
         system="s",
         messages=messages,
         tools=TOOLS,

@@ -1,12 +1,13 @@
 """The computer's forms, by the installed SDKs' own types: a version that adds an action fails here."""
 
 import importlib
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, get_args
 
 import pytest
 from anthropic.types import AnthropicBetaParam, ComputerMemberName
-from anthropic.types.beta import BetaComputerToolset20260801
+from anthropic.types.beta import BetaComputerToolset20260801, BetaComputerToolsetConfigs
 from openai.types.responses import ComputerAction, ComputerTool, ComputerUsePreviewTool
 from openai.types.responses import computer_action as openai_actions
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ from chatd.provider.computer_map_anthropic import canonical_from_anthropic
 from chatd.provider.computer_map_openai import canonical_from_openai
 from chatd.provider.protocol import ComputerSpec, ModelRequest, PromptMessage
 from chatd.wire import ToolCallPart, ToolResultPart
+from computer.wire import ComputerCall
 
 SIZE = (1280, 800)
 COMPUTER = ComputerSpec(model_size=SIZE, description="d", input_schema={})
@@ -54,15 +56,47 @@ def test_every_member_of_anthropics_toolset_is_understood(name: str) -> None:
             assert action["duration_ms"] == 1_000
 
 
+# Fields of the vendor's tools that say nothing here: which display, whose calls, when it is loaded.
+_UNUSED = {
+    "allowed_callers", "cache_control", "defer_loading", "display_number", "input_examples", "strict",
+}  # fmt: skip
+
+
+def _tool(form: ComputerForm, **schema: Any) -> dict[str, Any]:
+    computer = replace(COMPUTER, input_schema=schema)
+    request = ModelRequest(model="m", system="", messages=(), computer=computer)
+    (tool,) = anthropic_prompt.build_tools(request, form)
+    return tool
+
+
+def test_what_the_desktop_cannot_do_is_switched_off() -> None:
+    """Issue: by the schema of the workspace's daemon; ours can do everything."""
+    schema = ComputerCall.model_json_schema()
+    older = {name: kind for name, kind in schema["$defs"].items() if name not in {"Zoom", "HoldKey"}}
+    off = {"enabled": False}
+
+    for told in (schema, {}, {"$defs": {"Other": {"properties": {}}, "Any": True}}):
+        assert set(_tool("toolset", **told)) == {"type"}
+    assert _tool("toolset", **{"$defs": older})["configs"] == {"hold_key": off, "zoom": off}
+    BetaComputerToolset20260801.model_validate(_tool("toolset", **{"$defs": older}), strict=True)
+    assert [_tool("single", **one)["enable_zoom"] for one in (schema, {"$defs": older})] == [True, False]
+
+
 def test_the_forms_are_those_of_the_installed_sdk() -> None:
-    """Issue: types and headers letter by letter, every member in the newest."""
-    assert FORMS["toolset"].actions == set(MEMBERS)
-    assert BetaComputerToolset20260801.model_fields["type"].annotation is not None
-    assert get_args(BetaComputerToolset20260801.model_fields["type"].annotation) == (FORMS["toolset"].type,)
+    """Issue: types, fields and headers letter by letter, every member in the newest."""
+    assert FORMS["toolset"].actions == set(MEMBERS) == set(BetaComputerToolsetConfigs.model_fields)
+    fields = BetaComputerToolset20260801.model_fields
+    assert get_args(fields["type"].annotation) == (FORMS["toolset"].type,)
+    # Cache marks stand on messages; members are loaded at once.
+    assert set(fields) == {"type", "configs", "cache_control"}
+    for config in BetaComputerToolsetConfigs.model_fields.values():
+        (kind, _) = get_args(config.annotation)
+        assert set(kind.model_fields) == {"enabled", "defer_loading"}
     for form, version in (("single", "20251124"), ("20250124", "20250124"), ("20241022", "20241022")):
         module = importlib.import_module(f"anthropic.types.beta.beta_tool_computer_use_{version}")
         tool = getattr(module, f"BetaToolComputerUse{version}")
         assert get_args(tool.model_fields["type"].annotation) == (FORMS[form].type,)  # type: ignore[index]
+        assert set(tool.model_fields) - _UNUSED == set(_tool(form))  # type: ignore[arg-type]
         headers = [value for option in get_args(AnthropicBetaParam) for value in get_args(option)]
         assert FORMS[form].beta in headers  # type: ignore[index]
 
@@ -70,8 +104,7 @@ def test_the_forms_are_those_of_the_installed_sdk() -> None:
 @pytest.mark.parametrize("form", list(FORMS))
 def test_a_tool_is_written_as_its_version_wants(form: ComputerForm) -> None:
     """Issue: zoom only where there is one; the toolset has no size."""
-    request = ModelRequest(model="m", system="", messages=(), computer=COMPUTER)
-    (tool,) = anthropic_prompt.build_tools(request, form)
+    tool = _tool(form)
 
     assert tool["type"] == FORMS[form].type
     assert ("enable_zoom" in tool) == (form == "single")

@@ -107,6 +107,77 @@ def test_anthropic_results_of_a_turn_are_one_message_with_results_first() -> Non
 
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+
+
+@pytest.mark.parametrize(
+    ("form", "is_replayed"), [("single", True), ("20250124", False), ("20241022", False)]
+)
+def test_anthropic_call_of_a_newer_version_is_not_replayed_to_an_older(form: Any, is_replayed: bool) -> None:
+    """Ours: a chat's model may change; a version that has no zoom is told in words."""
+    raw = {"name": "computer", "input": {"action": "zoom", "region": [0, 0, 4, 4]}}
+    zoom = {"actions": [{"action": "zoom", "region": [0, 0, 4, 4]}]}
+    part = call("a", zoom, tool_name="computer", provider_metadata={"anthropic": raw})
+    (written,) = anthropic_messages(message("assistant", part), form=form)
+    (block,) = written["content"]
+
+    assert (block["type"] == "tool_use") == is_replayed
+
+
+def test_anthropic_search_goes_back_only_with_its_own_answer() -> None:
+    """Issue: a server that counts its ids anew gives one twice; at a pause the open one stays."""
+
+    def block(part: type[ToolCallPart | ToolResultPart], **raw: str) -> ToolCallPart | ToolResultPart:
+        return part(
+            tool_call_id="s",
+            tool_name="web_search",
+            provider_executed=True,
+            provider_metadata={"anthropic": {"block": raw}},
+        )
+
+    first = block(ToolCallPart, type="server_tool_use", id="s", name="lost")
+    second = block(ToolCallPart, type="server_tool_use", id="s", name="web_search")
+    found = block(ToolResultPart, type="web_search_tool_result", tool_use_id="s")
+    foreign = ToolCallPart(tool_call_id="s", tool_name="web_search", provider_executed=True)
+
+    def sent(*parts: Any, then: tuple[Any, ...] = ()) -> list[str]:
+        (written, *_) = anthropic_messages(message("assistant", *parts), *then)
+        return [one.get("name", one["type"]) for one in written["content"]]
+
+    user = (USER,)
+
+    assert sent(first, second, found, foreign, then=user) == ["web_search", "web_search_tool_result"]
+    assert sent(first, found, second) == ["lost", "web_search_tool_result", "web_search"]
+    assert sent(TextPart(text="x"), second, then=user) == ["text"]
+
+
+def test_openai_item_that_comes_twice_goes_back_once() -> None:
+    """Issue: `duplicate item id`; words and calls stay, a search and the thought before it go."""
+    thought = ReasoningPart(
+        provider_metadata={"openai": {"type": "reasoning", "id": "rs_1", "encrypted_content": "e"}}
+    )
+    search = ToolCallPart(
+        tool_call_id="ws_1",
+        tool_name="web_search",
+        provider_executed=True,
+        provider_metadata={"openai": {"type": "web_search_call", "id": "ws_1", "status": "completed"}},
+    )
+    said = TextPart(text="x", provider_metadata={"openai": {"id": "msg_1"}})
+    one = call("c", provider_metadata={"openai": {"id": "fc_1"}})
+    other = one.model_copy(update={"tool_call_id": "d"})
+    items = openai_responses_prompt.build_input(
+        request(message("assistant", thought, search, said, one), message("assistant", search, said, other))
+    )
+
+    assert [(item["type"], item.get("id")) for item in items] == [
+        ("reasoning", "rs_1"),
+        ("web_search_call", "ws_1"),
+        ("message", "msg_1"),
+        ("function_call", "fc_1"),
+        ("message", None),
+        ("function_call", None),
+    ]
+
+
 RAW = {"name": "left_click", "toolset_name": "computer", "caller": {"type": "direct"}, "input": {"text": ""}}
 
 
@@ -179,9 +250,13 @@ def test_anthropic_tools_end_with_the_computer_in_either_form() -> None:
     )
 
 
-REASONING = ReasoningPart(
-    provider_metadata={"openai": {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e"}}
-)
+def reasoning(item_id: str) -> ReasoningPart:
+    """Return a thought of OpenAI's."""
+    raw = {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": "e"}
+    return ReasoningPart(provider_metadata={"openai": raw})
+
+
+REASONING = reasoning("rs")
 ITEM = {
     "type": "computer_call",
     "id": "cu",
@@ -199,7 +274,8 @@ def types_of(*messages: PromptMessage) -> list[str]:
 
 def test_responses_items_keep_their_order_and_outputs_follow_the_turn() -> None:
     """Reasoning stands before the item it led to; every call is answered behind the turn."""
-    content = (REASONING, TextPart(text="a"), REASONING, call("f"), REASONING, click("c.1", openai=ITEM))
+    first, second, third = map(reasoning, ("rs_1", "rs_2", "rs_3"))
+    content = (first, TextPart(text="a"), second, call("f"), third, click("c.1", openai=ITEM))
     results = (answer("f", picture=True), answer("c.1", "", picture=True))
     items = openai_responses_prompt.build_input(
         request(USER, message("assistant", *content), message("tool", *results))

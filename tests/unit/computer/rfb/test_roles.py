@@ -44,12 +44,17 @@ def _seen_by_server(data: bytes) -> list[ViewerMessage]:
     return messages
 
 
-def _pressed(messages: Iterable[ViewerMessage]) -> tuple[set[object], int]:
-    keys: set[object] = set()
+def _pressed(messages: Iterable[ViewerMessage]) -> tuple[set[tuple[int, int]], int]:
+    keys: set[tuple[int, int]] = set()
     mask = 0
     for message in messages:
         if isinstance(message, KeyMessage):
-            (keys.add if message.is_down else keys.discard)((message.keysym, message.keycode))
+            key = (message.keysym, message.keycode)
+            if message.is_down:
+                keys.add(key)
+            else:
+                # A server knows a key by its code, where it is told one.
+                keys -= {other for other in keys if other == key or 0 != other[1] == message.keycode}
         elif isinstance(message, PointerMessage):
             mask = message.mask
     return keys, mask
