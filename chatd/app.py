@@ -128,6 +128,37 @@ class ScenarioUnusable(Unavailable):
     code = "scenario_unusable"
 
 
+# Fixed paths first: `/chats/watch` is no chat.
+ROUTES = (
+    login,
+    oidc,
+    health,
+    misc,
+    tokens,
+    users,
+    audit_log,
+    openapi,
+    files,
+    thresholds,
+    config,
+    overrides,
+    limits,
+    groups,
+    streams,
+    desktop,
+    shares,
+    chats,
+    messages,
+    mcp,
+    pins,
+    push,
+    why,
+    access,
+    downloads,
+    replicas,
+)
+
+
 def make_web_app(services: Services) -> web.Application:
     """Routes and middlewares; the outermost comes first."""
     app = web.Application(
@@ -147,36 +178,8 @@ def make_web_app(services: Services) -> web.Application:
     app[GUARDS] = Guards(services.settings)
     app[health.READINESS] = health.Readiness(services.store)
     _add_provider(app)
-    # Fixed paths first: `/chats/watch` is no chat.
-    for table in (
-        login.routes,
-        oidc.routes,
-        health.routes,
-        misc.routes,
-        tokens.routes,
-        users.routes,
-        audit_log.routes,
-        openapi.routes,
-        files.routes,
-        thresholds.routes,
-        config.routes,
-        overrides.routes,
-        limits.routes,
-        groups.routes,
-        streams.routes,
-        desktop.routes,
-        shares.routes,
-        chats.routes,
-        messages.routes,
-        mcp.routes,
-        pins.routes,
-        push.routes,
-        why.routes,
-        access.routes,
-        downloads.routes,
-        replicas.routes,
-    ):
-        app.add_routes(table)
+    for module in ROUTES:
+        app.add_routes(module.routes)
     misc.add_page(app)
     app[bounds.BOUNDS] = bounds.Bounds(services.settings)
     open_streams.track_streams(app)
