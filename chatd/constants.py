@@ -68,6 +68,7 @@ __all__ = [
     "TITLE_WORDS",
     "UNKNOWN_WINDOW_BYTES",
     "UPLOAD_S",
+    "WAIT_AGENT_BLIND_S",
     "WAIT_AGENT_POLL_S",
     "WAIT_AGENT_S",
 ]
@@ -109,8 +110,9 @@ UNKNOWN_WINDOW_BYTES, MIN_BUDGET_BYTES = 65_536, 16_384
 # Percent of the window at which a history is summarised; large windows earlier, since a prompt of half a
 # million tokens is slow and dear long before it is full.
 THRESHOLD, LARGE_THRESHOLD, LARGE_WINDOW_TOKENS = 70, 30, 500_000
-# Seconds that wait_agent waits unless the model says, and between its looks when no hint comes.
-WAIT_AGENT_S, WAIT_AGENT_POLL_S = 300.0, 5.0
+# Seconds that wait_agent waits unless the model says, and between its looks when no hint comes; while no hint
+# can come from other replicas.
+WAIT_AGENT_S, WAIT_AGENT_POLL_S, WAIT_AGENT_BLIND_S = 300.0, 5.0, 0.2
 # Agents on a page of list_agents: at least and at most.
 AGENTS_PAGE, AGENTS_PAGE_MAX = 10, 50
 # Seconds for a film of an agent to be whole once it is stopped: it is made seekable first.

@@ -124,6 +124,7 @@ class Hints:
         self.on_link: Callable[[UUID | None], None] = lambda _: None
         # Set while notifications arrive.
         self.listening = asyncio.Event()
+        self._hub.hears_others = False
 
     def tell(self, notice: Notice) -> None:
         """A transaction of ours was committed."""
@@ -192,11 +193,18 @@ class Hints:
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         await connection.execute(f"LISTEN {CHANNEL}".encode())
-        self.listening.set()
+        self._note_listening(is_open=True)
         try:
             self._look_everywhere()
             await self._hear_forever(connection)
         finally:
+            self._note_listening(is_open=False)
+
+    def _note_listening(self, *, is_open: bool) -> None:
+        self._hub.hears_others = is_open
+        if is_open:
+            self.listening.set()
+        else:
             self.listening.clear()
 
     async def _hear_forever(self, connection: psycopg.AsyncConnection[Any]) -> None:

@@ -37,6 +37,7 @@ EXPECTED: dict[str, float] = {
     "LARGE_WINDOW_TOKENS": 500_000,
     "WAIT_AGENT_S": 300,
     "WAIT_AGENT_POLL_S": 5,
+    "WAIT_AGENT_BLIND_S": 0.2,
     "AGENTS_PAGE": 10,
     "AGENTS_PAGE_MAX": 50,
     "RECORDING_STOP_S": 90,

@@ -13,6 +13,11 @@ from tests.integration.chatd.http.site import LIMIT_S
 from tests.integration.chatd.replicas.conftest import NewReplica
 from tests.integration.chatd.replicas.test_registry import together
 
+CUT = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE application_name = 'chatd hints' AND datname = current_database()"
+)
+
 
 async def test_a_change_on_one_replica_wakes_a_listener_on_another(new_replica: NewReplica) -> None:
     """Issue: hints."""
@@ -41,10 +46,7 @@ async def test_cut_connections_are_made_again_and_what_was_missed_is_found(
             await hints.listening.wait()
             with hub.watch_chat(chat_id) as chat:
                 await together(second).poller.look_once()
-                cut = await admin.execute(
-                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                    " WHERE application_name = 'chatd hints' AND datname = current_database()"
-                )
+                cut = await admin.execute(CUT)
                 row = await cut.fetchone()
                 # Nobody listens at this moment, and nobody could say it.
                 await first.store.transition(chat_id, lambda tx: tx.archive())
@@ -53,6 +55,24 @@ async def test_cut_connections_are_made_again_and_what_was_missed_is_found(
                 assert row is not None
                 assert row[0] >= 2
                 assert await chat.wait() == {chat_id}
+
+
+async def test_a_replica_knows_when_it_hears_nothing(
+    new_replica: NewReplica, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spec 7: who waits for a chat of another replica's looks more often then."""
+    monkeypatch.setattr("chatd.replicas.hints.RECONNECT_S", 10 * LIMIT_S)
+    site = await new_replica()
+    hub = site.plane.services.hub
+    await together(site).hints.listening.wait()
+    heard = hub.hears_others
+    admin = await psycopg.AsyncConnection.connect(database_url, autocommit=True)
+    async with admin, asyncio.timeout(LIMIT_S):
+        await admin.execute(CUT)
+        while hub.hears_others:  # noqa: ASYNC110 -- what it knows is the point
+            await asyncio.sleep(0.01)
+
+    assert heard
 
 
 async def test_more_hints_than_are_kept_become_one(new_replica: NewReplica) -> None:
