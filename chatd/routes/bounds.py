@@ -295,7 +295,7 @@ class BoundedRunner(web.AppRunner):
                 server,
                 loop=loop,
                 keepalive_timeout=KEEPALIVE_S,
-                access_log=None,  # type: ignore[arg-type] -- None switches it off
+                access_log=None,  # type: ignore[arg-type]  # None switches it off
                 max_line_size=MAX_LINE_BYTES,
             )
             return _Connection(handler, self._bounds)
