@@ -93,6 +93,13 @@ PROOFS: tuple[Proof, ...] = (
         proves="the API beside its description, as a user and as an administrator",
     ),
     Proof(
+        name="api",
+        path=f"{HTTP}/test_api_machine.py",
+        minutes=10,
+        variables={"CHATD_API_STEPS": "5000"},
+        proves="random calls of the API; the rows are looked at after each",
+    ),
+    Proof(
         name="long-chat",
         path=f"{HTTP}/test_long_chat.py",
         minutes=5,
