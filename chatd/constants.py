@@ -17,12 +17,15 @@ __all__ = [
     "CHATS_PAGE_MAX",
     "COALESCE_S",
     "HEARTBEAT_INTERVAL_S",
+    "HINT_PROBE_S",
+    "HINT_SILENCE_S",
     "LARGE_THRESHOLD",
     "LARGE_WINDOW_TOKENS",
     "LEASE_S",
     "MAX_ATTEMPTS",
     "MAX_BATCH",
     "MAX_BODY_BYTES",
+    "MAX_CLIENT_FRAME_BYTES",
     "MAX_DEPLOYMENT_PROMPT_BYTES",
     "MAX_DETAIL_CHARACTERS",
     "MAX_DYNAMIC_TOOLS",
@@ -53,6 +56,8 @@ __all__ = [
     "REPLICA_INTERVAL_S",
     "REPLICA_TIMEOUT_S",
     "REQUIRES_ACTION_S",
+    "RESULT_BYTES_PER_TOKEN",
+    "RESULT_WINDOW_DIVISOR",
     "RETRY_CAP_S",
     "RETRY_INITIAL_S",
     "RETRY_SPREAD",
@@ -69,6 +74,7 @@ __all__ = [
     "TITLE_WORDS",
     "UNKNOWN_WINDOW_BYTES",
     "UPLOAD_S",
+    "WAIT_AGENT_BLIND_S",
     "WAIT_AGENT_POLL_S",
     "WAIT_AGENT_S",
 ]
@@ -90,6 +96,9 @@ LEASE_S = 300.0
 RUNNER_SYNC_S = 15.0
 # Seconds between a replica's signs of life, and of silence until the others take over what it drives.
 REPLICA_INTERVAL_S, REPLICA_TIMEOUT_S = 3.0, 15.0
+# Seconds between signs that hints find their way to a replica, and of silence until it listens anew. Hints
+# hold no state here, so none is ever stale (spec 8: 30 s): who gets one reads the row.
+HINT_PROBE_S, HINT_SILENCE_S = 10.0, 30.0
 # Model calls in one turn: a loop that never ends costs money.
 MAX_STEPS = 1200
 # Tries of one model call.
@@ -107,13 +116,16 @@ MAX_DETAIL_CHARACTERS = 500
 MAX_OUTPUT_TOKENS = 32_000
 # Tools of one request: OpenAI refuses a request with more as a whole.
 MAX_TOOLS = 128
+# Share of a model's window that one tool result may fill, and how many bytes a token stands for.
+RESULT_WINDOW_DIVISOR, RESULT_BYTES_PER_TOKEN = 2, 4
 # Bytes of one tool result for a model whose window nobody told, and the least that any model gets.
 UNKNOWN_WINDOW_BYTES, MIN_BUDGET_BYTES = 65_536, 16_384
 # Percent of the window at which a history is summarised; large windows earlier, since a prompt of half a
 # million tokens is slow and dear long before it is full.
 THRESHOLD, LARGE_THRESHOLD, LARGE_WINDOW_TOKENS = 70, 30, 500_000
-# Seconds that wait_agent waits unless the model says, and between its looks when no hint comes.
-WAIT_AGENT_S, WAIT_AGENT_POLL_S = 300.0, 5.0
+# Seconds that wait_agent waits unless the model says, and between its looks when no hint comes; while no hint
+# can come from other replicas.
+WAIT_AGENT_S, WAIT_AGENT_POLL_S, WAIT_AGENT_BLIND_S = 300.0, 5.0, 0.2
 # Agents on a page of list_agents: at least and at most.
 AGENTS_PAGE, AGENTS_PAGE_MAX = 10, 50
 # Seconds for a film of an agent to be whole once it is stopped: it is made seekable first.
@@ -135,7 +147,8 @@ TITLE_CHARACTERS = 80
 MAX_TITLE_WORDS = 8
 TITLE_SAMPLE_CHARACTERS, TITLE_MESSAGE_CHARACTERS = 6_000, 1_000
 TITLE_TOKENS, TITLE_S = 256, 30.0
-# Bytes of a request's body; messages are at most 200,000 characters a part.
+# Bytes of a request's body, one that makes a chat included (spec 8: 256 KiB for that): messages are at most
+# 200,000 characters a part, and what may be sent to a chat may also begin one.
 MAX_BODY_BYTES = 8 * 1024 * 1024
 # Labels of one chat; bytes of a key and of a value.
 MAX_LABELS = 50
@@ -171,8 +184,11 @@ MAX_WORKSPACES = 25
 
 # Events in one batch; a slow client gets the rest in the next.
 MAX_BATCH = 256
-# Bytes of one episode's fragments. Past it new fragments are dropped: the message itself still comes.
+# Bytes of one episode's fragments. Past it new fragments are dropped: the message itself still comes. They go
+# with their turn, not 15 s later (spec 8): a reset tells whoever watches, and what they became is committed.
 MAX_EPISODE_BYTES = 1024 * 1024
+# Bytes that a client may send in one frame: it has nothing to say on a stream, where spec 8 allows 4 MiB.
+MAX_CLIENT_FRAME_BYTES = 4 * 1024
 # Seconds to gather fragments before they are sent: fewer, larger frames, not noticeable to people.
 COALESCE_S = 0.015
 # Seconds for a client to take what it is sent; one that does not is cut off, and comes back where it was.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter
 
 from chatd.context_wire import ChatContext
 from chatd.event_wire import HistoryResetEvent, PreviewResetEvent, ToolProgressEvent
@@ -60,7 +60,6 @@ __all__ = [
     "TurnChanges",
     "Usage",
     "Visibility",
-    "no_bool",
     "part_list_adapter",
     "stream_event_adapter",
 ]
@@ -72,19 +71,6 @@ ChatMode = Literal["computer_use", "explore"]
 # While a plan is made nothing but that is written.
 PlanMode = Literal["plan"]
 ClientType = Literal["ui", "api"]
-
-
-def no_bool(value: object) -> object:
-    """
-    A number's value before it is read: JSON's true is no 1.
-
-    Raises:
-        ValueError: a bool.
-    """
-    if isinstance(value, bool):
-        msg = "must be a number"
-        raise ValueError(msg)  # noqa: TRY004 -- pydantic's protocol
-    return value
 
 
 class _Wire(BaseModel):
@@ -178,8 +164,8 @@ class FileReferencePart(_Wire):
 
     type: Literal["file-reference"] = "file-reference"
     file_name: Annotated[str, Field(min_length=1, max_length=1024)]
-    start_line: Annotated[int, BeforeValidator(no_bool), Field(ge=0, le=2**31 - 1)] = 0
-    end_line: Annotated[int, BeforeValidator(no_bool), Field(ge=0, le=2**31 - 1)] = 0
+    start_line: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    end_line: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     content: Annotated[str, Field(max_length=200_000)] = ""
 
 

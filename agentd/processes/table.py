@@ -156,8 +156,9 @@ class ProcessTable:
         return Started(process_id=process.id, is_new=True)
 
     async def _begin(self, params: StartParams) -> _Process:
-        await asyncio.to_thread(self._ledger.record, params.key)
-        process = await self._spawn(params)
+        process_id = uuid.uuid4().hex
+        await asyncio.to_thread(self._ledger.record, params.key, process_id, params.chat_id)
+        process = await self._spawn(process_id, params)
         self._by_id[process.id] = self._by_key[params.key] = process
         return process
 
@@ -166,6 +167,7 @@ class ProcessTable:
         Report on one process, after its end or ``wait_s``.
 
         Raises:
+            OutcomeUnknown: an earlier keeper had it.
             NotFound: this chat has no such process.
         """
         process = self._get(params.process_id, params.chat_id)
@@ -191,6 +193,7 @@ class ProcessTable:
         Signal a process group; the report tells whether its leader still runs at this moment.
 
         Raises:
+            OutcomeUnknown: an earlier keeper had it.
             NotFound: this chat has no such process.
             CommandRefused: it has ended.
         """
@@ -216,12 +219,18 @@ class ProcessTable:
 
     def _get(self, process_id: str, chat_id: str | None) -> _Process:
         process = self._by_id.get(process_id)
+        if process is None and self._ledger.was_earlier(process_id, chat_id):
+            msg = (
+                f"whatever held process {process_id} ended when the daemon restarted; its outcome is "
+                "unknown. Look at what it should have changed before you go on."
+            )
+            raise OutcomeUnknown(msg)
         if process is None or process.params.chat_id != chat_id:
             msg = f"there is no process {process_id} in this chat; it may have ended more than 5 minutes ago"
             raise NotFound(msg)
         return process
 
-    async def _spawn(self, params: StartParams) -> _Process:
+    async def _spawn(self, process_id: str, params: StartParams) -> _Process:
         output = Output()
         reading, writing = _open_terminal() if params.pty else os.pipe()
         try:
@@ -241,7 +250,7 @@ class ProcessTable:
         finally:
             os.close(writing)
         process = _Process(
-            id=uuid.uuid4().hex, params=params, child=child, output=output, pipe=pipe, transport=transport
+            id=process_id, params=params, child=child, output=output, pipe=pipe, transport=transport
         )
         process.follower = asyncio.get_running_loop().create_task(process.follow())
         return process

@@ -8,7 +8,12 @@ prints last is often what matters. What is cut is cut at a character and counted
 from dataclasses import dataclass
 from typing import Any
 
-from chatd.constants import MIN_BUDGET_BYTES, UNKNOWN_WINDOW_BYTES
+from chatd.constants import (
+    MIN_BUDGET_BYTES,
+    RESULT_BYTES_PER_TOKEN,
+    RESULT_WINDOW_DIVISOR,
+    UNKNOWN_WINDOW_BYTES,
+)
 
 __all__ = [
     "MIN_BUDGET_BYTES",
@@ -20,9 +25,6 @@ __all__ = [
     "truncate_value",
 ]
 
-# Share of the window that one result may fill, and how many bytes a token stands for.
-WINDOW_DIVISOR = 2
-BYTES_PER_TOKEN = 4
 # Bytes kept free for the note in the middle.
 MARKER_BYTES = 256
 
@@ -39,7 +41,7 @@ def budget_bytes(context_window: int | None) -> int:
     """Bytes that one result may have for a model of *context_window* tokens."""
     if context_window is None or context_window <= 0:
         return UNKNOWN_WINDOW_BYTES
-    return max(context_window // WINDOW_DIVISOR * BYTES_PER_TOKEN, MIN_BUDGET_BYTES)
+    return max(context_window // RESULT_WINDOW_DIVISOR * RESULT_BYTES_PER_TOKEN, MIN_BUDGET_BYTES)
 
 
 def truncate_text(text: str, budget: int) -> Truncated:

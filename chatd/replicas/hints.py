@@ -17,6 +17,7 @@ from uuid import UUID
 import psycopg
 import structlog
 
+from chatd.constants import HINT_PROBE_S, HINT_SILENCE_S
 from chatd.replicas.membership import Membership
 from chatd.store.store import Notice
 from chatd.stream.hub import Hub, Topic
@@ -32,8 +33,6 @@ MAX_PAYLOAD_BYTES = 7_900
 MAX_WAITING = 4_096
 # Seconds that hints are gathered.
 GATHER_S = 0.005
-# Seconds between signs that the way is open, and of silence after which it is taken for broken.
-PROBE_S, SILENCE_S = 10.0, 30.0
 # Seconds before a lost connection is made again.
 RECONNECT_S = 0.5
 
@@ -124,6 +123,7 @@ class Hints:
         self.on_link: Callable[[UUID | None], None] = lambda _: None
         # Set while notifications arrive.
         self.listening = asyncio.Event()
+        self._hub.hears_others = False
 
     def tell(self, notice: Notice) -> None:
         """A transaction of ours was committed."""
@@ -175,7 +175,7 @@ class Hints:
     async def _send(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PROBE_S):
+                async with asyncio.timeout(HINT_PROBE_S):
                     await self._wake.wait()
             await asyncio.sleep(GATHER_S)
             self._wake.clear()
@@ -192,21 +192,28 @@ class Hints:
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:
         await connection.execute(f"LISTEN {CHANNEL}".encode())
-        self.listening.set()
+        self._note_listening(is_open=True)
         try:
             self._look_everywhere()
             await self._hear_forever(connection)
         finally:
+            self._note_listening(is_open=False)
+
+    def _note_listening(self, *, is_open: bool) -> None:
+        self._hub.hears_others = is_open
+        if is_open:
+            self.listening.set()
+        else:
             self.listening.clear()
 
     async def _hear_forever(self, connection: psycopg.AsyncConnection[Any]) -> None:
         while True:
             is_silent = True
-            async for note in connection.notifies(timeout=SILENCE_S, stop_after=1):
+            async for note in connection.notifies(timeout=HINT_SILENCE_S, stop_after=1):
                 is_silent = False
                 self._hear(note.payload)
             if is_silent:
-                msg = f"nothing arrived for {SILENCE_S:g} s, not even our own signs"
+                msg = f"nothing arrived for {HINT_SILENCE_S:g} s, not even our own signs"
                 raise TimeoutError(msg)
 
     def _look_everywhere(self) -> None:

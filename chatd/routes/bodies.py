@@ -7,7 +7,6 @@ from uuid import UUID
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -47,7 +46,6 @@ from chatd.wire import (
     TextInput,
     TextPart,
     TurnChanges,
-    no_bool,
 )
 
 __all__ = [
@@ -73,6 +71,7 @@ __all__ = [
 # Parts of one message.
 MAX_PARTS = 100
 MAX_TITLE = 200
+MAX_MODEL_NAME = 200
 PLAN_MODE = "plan: the agent makes a plan, and only that; null: no longer; absent: as it is."
 EFFORT = "How hard the model thinks, of its reasoning_efforts; null: as it does by itself; absent: as it was."
 # The deployment's MCP servers of one chat.
@@ -102,7 +101,9 @@ class _Strict(BaseModel):
 class _Content(_Strict):
     content: list[InputPart] = Field(min_length=1, max_length=MAX_PARTS)
     model_config_id: str | None = Field(
-        default=None, description="A model's id, provider:model or name; the chat's own if absent."
+        default=None,
+        max_length=MAX_MODEL_NAME,
+        description="A model's id, provider:model or name; the chat's own if absent.",
     )
 
     @field_validator("content")
@@ -232,9 +233,7 @@ class ChatPatch(_Strict):
         default=None, description="Another workspace, for the chats below it too; null: none."
     )
     archived: bool | None = None
-    pin_order: Annotated[int | None, BeforeValidator(no_bool)] = Field(
-        default=None, ge=0, le=2**31 - 1, description="0 unpins."
-    )
+    pin_order: int | None = Field(default=None, ge=0, le=2**31 - 1, description="0 unpins.")
     labels: Labels | None = Field(default=None, description="All of them, anew.")
     mcp_server_ids: McpIds | None = Field(
         default=None, description="The deployment's MCP servers that the chat has, all of them anew."
@@ -270,7 +269,7 @@ class ToolResults(_Strict):
 class Threshold(_Strict):
     """At what percentage of its model's window a chat is summarised; 100: never."""
 
-    threshold_percent: Annotated[int, BeforeValidator(no_bool)] = Field(ge=0, le=100)
+    threshold_percent: int = Field(ge=0, le=100)
 
 
 # -- queries -------------------------------------------------------------------
@@ -280,9 +279,15 @@ class ListChats(_Strict):
     """Which chats; *q* holds terms: words of the title, ``archived:true``, ``unread:true``, ``title:x``."""
 
     q: str = Field(default="", max_length=1000)
-    label: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*:.+$")]] = Field(
-        default_factory=list, max_length=MAX_LABELS, description="key:value, once for each label."
-    )
+    label: list[
+        Annotated[
+            str,
+            Field(
+                pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*:.+$",
+                max_length=MAX_LABEL_KEY_BYTES + 1 + MAX_LABEL_VALUE_BYTES,
+            ),
+        ]
+    ] = Field(default_factory=list, max_length=MAX_LABELS, description="key:value, once for each label.")
     after_id: UUID | None = None
     offset: int = Field(default=0, ge=0, le=2**31 - 1)
     limit: int = Field(default=CHATS_PAGE, ge=1, le=CHATS_PAGE_MAX)

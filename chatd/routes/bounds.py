@@ -2,8 +2,8 @@
 What everybody together may ask of one process: connections, requests at once, streams, and time to ask.
 
 Each user's and address's own share is another matter. Whoever finds no room is told so at once, with
-Retry-After; nothing waits in a queue of ours. The sizes of a request line, of headers and of bodies are
-bounded by aiohttp, a body's time by ``read_within``.
+Retry-After; nothing waits in a queue of ours. The sizes of a request line (``MAX_LINE_BYTES``), of headers
+and of bodies are bounded by aiohttp, a body's time by ``read_within``.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import structlog
 from aiohttp import hdrs, web
+from aiohttp.http_exceptions import LineTooLong
 
 from chatd.constants import MAX_FILE_BYTES
 from chatd.errors import BadRequest, TooLarge, Unavailable
@@ -35,6 +36,8 @@ __all__ = [
 HEADERS_S = 20.0
 # Seconds to send a body: 8 MiB at 140 kB/s.
 BODY_S = 60.0
+# Of a request's first line: a search of 1,000 characters and fifty labels, in percent signs, fit.
+MAX_LINE_BYTES = 64 * 1024
 # What any route takes at most; one that takes less says so itself.
 MAX_BODY_BYTES = MAX_FILE_BYTES
 # Seconds that a connection may be idle between requests; longer than proxies keep theirs (60).
@@ -168,10 +171,34 @@ class Bounds:
 
 BOUNDS: web.AppKey[Bounds] = web.AppKey("bounds", Bounds)
 
+REFUSAL_BODY = b'{"message": "too many connections", "code": "busy"}'
 REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
-    b"Content-Type: text/plain\r\nContent-Length: 21\r\n\r\ntoo many connections\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(REFUSAL_BODY), REFUSAL_BODY)
 )
+
+
+class _Handler(web.RequestHandler):
+    """aiohttp's, which tells as JSON too what it refuses before any route is known."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer a request that could not be read, or a failure that nobody caught; the connection ends."""
+        # It logs, and refuses to answer twice.
+        super().handle_error(request, status, exc, message)
+        told = "the request can't be read" if status < 500 else "Something went wrong inside chatd."
+        if isinstance(exc, LineTooLong):
+            told = f"the address or a header is too long; an address has at most {MAX_LINE_BYTES} bytes"
+        answer = web.json_response({"message": told, "code": "http_error"}, status=status)
+        answer.force_close()
+        return answer
 
 
 class _Connection(asyncio.Protocol):
@@ -251,17 +278,29 @@ class BoundedRunner(web.AppRunner):
     """A runner whose connections are counted and timed."""
 
     def __init__(self, app: web.Application, *, shutdown_timeout: float) -> None:
-        # No access log: addresses hold tokens (logins, links, downloads).
-        super().__init__(
-            app, shutdown_timeout=shutdown_timeout, keepalive_timeout=KEEPALIVE_S, access_log=None
-        )
+        super().__init__(app, shutdown_timeout=shutdown_timeout)
         self._bounds = app[BOUNDS]
 
     @property
     def server(self) -> Any:  # noqa: ANN401 -- whatever makes protocols
         """What sites make protocols with."""
         server = super().server
-        return None if server is None else lambda: _Connection(server(), self._bounds)
+        if server is None:
+            return None
+        loop = asyncio.get_running_loop()
+
+        def connect() -> _Connection:
+            # No access log: addresses hold tokens (logins, links, downloads).
+            handler = _Handler(
+                server,
+                loop=loop,
+                keepalive_timeout=KEEPALIVE_S,
+                access_log=None,  # type: ignore[arg-type]  # None switches it off
+                max_line_size=MAX_LINE_BYTES,
+            )
+            return _Connection(handler, self._bounds)
+
+        return connect
 
 
 @web.middleware

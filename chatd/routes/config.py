@@ -4,7 +4,7 @@ from typing import Annotated
 from uuid import UUID
 
 from aiohttp import web
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from chatd.audit import AuditAction
 from chatd.constants import MAX_DEPLOYMENT_PROMPT_BYTES, MAX_SYSTEM_PROMPT
@@ -15,7 +15,6 @@ from chatd.routes.describe import describe
 from chatd.routes.errors import read_body
 from chatd.store import catalog_rows, deployment
 from chatd.store.deployment import SettingName
-from chatd.wire import no_bool
 
 __all__ = [
     "AutoArchive",
@@ -39,7 +38,7 @@ def _within_bytes(text: str) -> str:
 
 
 LongText = Annotated[str, Field(max_length=MAX_DEPLOYMENT_PROMPT_BYTES), AfterValidator(_within_bytes)]
-Days = Annotated[int, BeforeValidator(no_bool), Field(ge=0, le=36_500)]
+Days = Annotated[int, Field(ge=0, le=36_500)]
 
 
 class _Strict(BaseModel):

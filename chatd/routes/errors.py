@@ -1,5 +1,6 @@
 """HTTP status by error family. Every error body is ``{message, detail?, code}``."""
 
+import json
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, get_origin
@@ -143,7 +144,7 @@ def _allow(exc: web.HTTPException) -> dict[str, str]:
 
 async def read_body(request: web.Request, model: type[ModelT]) -> ModelT:
     """
-    The request's JSON body as *model*.
+    The request's JSON body as *model*; nothing is taken for something else: 0 is no false, "1" no 1.
 
     Raises:
         BadRequest: not JSON, or not what the route takes; the text names the field.
@@ -154,7 +155,9 @@ async def read_body(request: web.Request, model: type[ModelT]) -> ModelT:
     except (ValueError, LookupError, RecursionError) as exc:
         # Besides bad JSON: a number of thousands of digits, a charset that does not exist.
         raise BadRequest(f"the body is not JSON: {exc}") from exc
-    return _validated(raw, model, whole="body")
+    # As Python's values first: what is no text at all (lone surrogates) is then told by its field.
+    _validated(lambda: model.model_validate(raw), whole="body")
+    return _validated(lambda: model.model_validate_json(json.dumps(raw), strict=True), whole="body")
 
 
 def read_query(request: web.Request, model: type[ModelT]) -> ModelT:
@@ -169,12 +172,12 @@ def read_query(request: web.Request, model: type[ModelT]) -> ModelT:
         field = model.model_fields.get(name)
         is_list = field is not None and get_origin(field.annotation) is list
         raw[name] = request.query.getall(name) if is_list else request.query[name]
-    return _validated(raw, model, whole="query")
+    return _validated(lambda: model.model_validate(raw), whole="query")
 
 
-def _validated(raw: object, model: type[ModelT], *, whole: str) -> ModelT:
+def _validated(read: Callable[[], ModelT], *, whole: str) -> ModelT:
     try:
-        return model.model_validate(raw)
+        return read()
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or whole

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from chatd.audit import AuditAction
 from chatd.routes.auditing import entry_of, write_audited
@@ -15,13 +15,12 @@ from chatd.routes.describe import describe
 from chatd.routes.errors import read_body
 from chatd.store import deployment, spending
 from chatd.store.spending import LimitKind, Period
-from chatd.wire import no_bool
 
 __all__ = ["UsageLimits", "UsageStatus", "routes"]
 
 routes = web.RouteTableDef()
 PATH = "/api/experimental/chats/usage-limits"
-Micros = Annotated[int, BeforeValidator(no_bool), Field(ge=0, le=2**62)]
+Micros = Annotated[int, Field(ge=0, le=2**62)]
 
 
 class UsageLimitConfig(BaseModel):

@@ -13,7 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 import structlog
 from aiohttp import web
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agentd.wire.link import Empty
 from agentd.wire.mcp import MCP_SERVERS, McpServers
@@ -28,7 +28,7 @@ from chatd.routes.context import require_admin, services
 from chatd.routes.describe import describe
 from chatd.routes.errors import read_body
 from chatd.store import mcp_servers, queries
-from chatd.wire import Chat, no_bool
+from chatd.wire import Chat
 from chatd.worker.offered import offered_tools
 from mcp_bridge.config import MAX_CALL_TIMEOUT_S
 from mcp_bridge.errors import ConfigUnusable
@@ -69,9 +69,7 @@ class McpServerPatch(BaseModel):
     availability: Availability | None = None
     enabled: bool | None = None
     allow_in_plan_mode: bool | None = None
-    call_timeout_s: Annotated[float | None, BeforeValidator(no_bool)] = Field(
-        default=None, gt=0, le=MAX_CALL_TIMEOUT_S
-    )
+    call_timeout_s: float | None = Field(default=None, gt=0, le=MAX_CALL_TIMEOUT_S)
 
 
 class NewMcpServer(McpServerPatch):

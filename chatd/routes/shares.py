@@ -7,12 +7,11 @@ Every opening is logged.
 
 import secrets
 from datetime import timedelta
-from typing import Annotated
 from uuid import UUID
 
 import structlog
 from aiohttp import web
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentd.wire.control import ViewerGrant
 from chatd.audit import AuditAction, AuditEntry
@@ -29,7 +28,6 @@ from chatd.routes.viewing import require_upgrade
 from chatd.store import shares
 from chatd.store.lineage import agent_at_desktop
 from chatd.store.shares import SharedDesktop
-from chatd.wire import no_bool
 
 __all__ = ["routes"]
 
@@ -47,9 +45,7 @@ class _NewShare(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    expires_in_s: Annotated[int, BeforeValidator(no_bool)] = Field(
-        default=3600, ge=MIN_LIFETIME_S, le=MAX_LIFETIME_S
-    )
+    expires_in_s: int = Field(default=3600, ge=MIN_LIFETIME_S, le=MAX_LIFETIME_S)
 
 
 @routes.post("/api/experimental/chats/{chat_id}/desktop/shares")

@@ -9,7 +9,7 @@ from uuid import UUID
 import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
-from chatd.constants import SUBSCRIBER_STALL_S
+from chatd.constants import MAX_CLIENT_FRAME_BYTES, SUBSCRIBER_STALL_S
 from chatd.errors import NotFound, Unauthorised
 from chatd.routes.auth import identify
 from chatd.routes.bodies import StreamFrom
@@ -30,8 +30,6 @@ __all__ = ["routes"]
 HEARTBEAT_S = 25.0
 # Seconds without news after which the list's stream says that we live.
 WATCH_ALIVE_S = 25.0
-# Bytes a client may send in one frame: it has nothing to say here.
-MAX_CLIENT_FRAME_BYTES = 4096
 
 routes = web.RouteTableDef()
 log = structlog.get_logger("chatd.streams")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from aiohttp import web
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from chatd.account_wire import NewToken, Session, Token
 from chatd.audit import AuditAction
@@ -18,7 +18,6 @@ from chatd.routes.errors import read_body
 from chatd.scopes import Scope
 from chatd.store import accounts, tokens
 from chatd.store.accounts import TokenKind, TokenWish
-from chatd.wire import no_bool
 
 __all__ = ["AGENT_LIFETIME_S", "API_LIFETIME_S", "CreateToken", "routes", "token_id_of"]
 
@@ -46,9 +45,7 @@ class CreateToken(BaseModel):
     name: Name
     kind: Literal["api", "agent"] = "api"
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] | None = None
-    expires_in_s: Annotated[int, BeforeValidator(no_bool)] | None = Field(
-        default=None, ge=0, le=MAX_LIFETIME_S
-    )
+    expires_in_s: int | None = Field(default=None, ge=0, le=MAX_LIFETIME_S)
     workspace: Name | None = None
 
     @property

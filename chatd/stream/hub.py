@@ -69,6 +69,8 @@ class Hub:
         self.spread: Callable[[Topic], None] = lambda _: None
         # Whether somebody looks for changes whose hints were lost, for all listeners.
         self.is_polled = False
+        # Whether what other replicas commit is heard of here; alone there is nothing to hear.
+        self.hears_others = True
 
     def publish(self, notice: Notice) -> None:
         """A transaction was committed."""

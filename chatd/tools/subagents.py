@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from chatd.constants import WAIT_AGENT_POLL_S
+from chatd.constants import WAIT_AGENT_BLIND_S, WAIT_AGENT_POLL_S
 from chatd.errors import BadRequest, ChatdError, NotFound
 from chatd.model_wire import OverrideContext, ReasoningEffort
 from chatd.provider.catalog import Catalog
@@ -243,7 +243,10 @@ class SubagentTools:
                         if (news := await self._progress(child)) != told:
                             report(news)
                             told = news
-                        await _wait_changed(subscription)
+                        can_hear = self._hub.hears_others
+                        await _wait_changed(
+                            subscription, WAIT_AGENT_POLL_S if can_hear else WAIT_AGENT_BLIND_S
+                        )
                     return child
             except TimeoutError:
                 # It may have ended between the last look and the deadline.
@@ -274,9 +277,9 @@ class SubagentTools:
         return ToolOutcome(part=part, files=film.files)
 
 
-async def _wait_changed(subscription: Subscription) -> None:
-    """Until the child's row changed, or for a while; its fragments are nobody's business here."""
+async def _wait_changed(subscription: Subscription, limit_s: float) -> None:
+    """Until the child's row changed, or for *limit_s*; its fragments are nobody's business here."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(WAIT_AGENT_POLL_S):
+        async with asyncio.timeout(limit_s):
             while not await subscription.wait():
                 continue

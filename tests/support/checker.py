@@ -23,7 +23,11 @@ __all__ = ["request_problems", "row_problems"]
 
 
 def row_problems(
-    connection: sa.Connection, sent: Mapping[UUID, Sequence[str]] | None = None, *, are_over: bool = True
+    connection: sa.Connection,
+    sent: Mapping[UUID, Sequence[str]] | None = None,
+    *,
+    are_over: bool = True,
+    asks_for_summaries: bool = False,
 ) -> list[str]:
     """
     What is wrong with the chats of a database.
@@ -32,6 +36,7 @@ def row_problems(
         connection: a transaction that reads.
         sent: texts of the messages that were acknowledged, by chat: each must be there once.
         are_over: every chat must have come to rest.
+        asks_for_summaries: a summary asked for in vain counts the history's version up and leaves no message.
     """
     problems: list[str] = []
     if connection.dialect.name == "sqlite":
@@ -40,7 +45,10 @@ def row_problems(
     known = set()
     for row in connection.execute(sa.select(schema.chats)).mappings():
         known.add(row["id"])
-        mine = [*_row(connection, row, are_over=are_over), *_history(connection, row)]
+        mine = [
+            *_row(connection, row, are_over=are_over),
+            *_history(connection, row, may_lag=asks_for_summaries),
+        ]
         mine += _lost(connection, row["id"], (sent or {}).get(row["id"], ()))
         problems += [f"chat {row['id']}: {problem}" for problem in mine]
     problems += [f"chat {chat_id} is lost" for chat_id in (sent or {}) if chat_id not in known]
@@ -59,12 +67,13 @@ def _row(connection: sa.Connection, row: sa.RowMapping, *, are_over: bool) -> It
             yield f"{name} {row[name]} is newer than the snapshot {row['snapshot_version']}"
 
 
-def _history(connection: sa.Connection, row: sa.RowMapping) -> Iterator[str]:
+def _history(connection: sa.Connection, row: sa.RowMapping, *, may_lag: bool) -> Iterator[str]:
     """Ids, versions, calls and their results, answers that came twice."""
     table = schema.messages
     statement = sa.select(table).where(table.c.chat_id == row["id"]).order_by(table.c.id)
     rows = connection.execute(statement).mappings().all()
-    if max((message["revision"] for message in rows), default=0) != row["history_version"]:
+    newest = max((message["revision"] for message in rows), default=0)
+    if newest > row["history_version"] or (newest < row["history_version"] and not may_lag):
         yield "the history's version is not that of its newest message"
     kept = [message for message in rows if not message["deleted"]]
     mended = {message_id for message in kept for message_id in _mended_by(message)}
@@ -116,7 +125,9 @@ def _doubled(messages: Sequence[Message]) -> Iterator[str]:
 def _lost(connection: sa.Connection, chat_id: UUID, sent: Iterable[str]) -> Iterator[str]:
     """Messages that were acknowledged and are nowhere, or that are there twice."""
     table = schema.messages
-    statement = sa.select(table).where(table.c.chat_id == chat_id, table.c.role == "user")
+    # A summary repeats, for the model alone, what nobody has answered yet.
+    seen = table.c.visibility != "model"
+    statement = sa.select(table).where(table.c.chat_id == chat_id, table.c.role == "user", seen)
     said = [message_from_row(row).content for row in connection.execute(statement).mappings()]
     said += [queued.content for queued in queries.list_queued(connection, chat_id)]
     found = Counter(part.text for content in said for part in content if isinstance(part, TextPart))

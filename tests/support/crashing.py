@@ -2,12 +2,16 @@
 A real chatd that kills itself (SIGKILL) at a named commit.
 
 A commit is named by the transitions of its transaction (``commit_step+finish_turn``)
-or, for writes that are none, by the function that writes (``claim_call``). *when* is
-``before`` (everything is written, nothing committed) or ``after`` (committed, and
-nobody was told). Processes are forked from one that has imported everything.
+or, for writes that are none, by the function that writes (``claim_call``). Three are told
+apart that are no transitions of their own: ``spawn``, ``boundary`` (a summary takes the
+place of what was said) and ``set_aside``. *when* is ``before`` (everything is written,
+nothing committed) or ``after`` (committed, and nobody was told). Every name that a process
+comes to is in a file, so that a list of them can be held against what there is. Processes
+are forked from one that has imported everything.
 """
 
 import contextlib
+import inspect
 import json
 import multiprocessing
 import os
@@ -15,19 +19,24 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 
 from chatd import cli
 from chatd.state import ChatState, Transition
-from chatd.store import locked, machine, metadata
+from chatd.store import locked, machine, metadata, store
 from chatd.store.database import Database
 
-__all__ = ["Crash", "start_chatd"]
+__all__ = ["DEADLINE", "Crash", "commits_seen", "start_chatd"]
 
+# In the data directory: names of commits, a line each.
+SEEN_NAME = "commits"
+# Seconds that a client's own tools have here; a variable of ours, since it is no setting of chatd's.
+DEADLINE = "TEST_REQUIRES_ACTION_S"
 _names = threading.local()
 
 
@@ -67,6 +76,11 @@ def start_chatd(
     return process, read_line
 
 
+def commits_seen(data_dir: Path) -> set[str]:
+    """Names of the commits that processes with this data directory came to."""
+    return set((data_dir / SEEN_NAME).read_text().split())
+
+
 def _serve(settings: dict[str, str], crash: Crash | None, writer: Any) -> None:
     for name in [name for name in os.environ if name.startswith("CHATD_") or name.endswith("_API_KEY")]:
         del os.environ[name]
@@ -75,25 +89,14 @@ def _serve(settings: dict[str, str], crash: Crash | None, writer: Any) -> None:
     os.dup2(log, 2)
     os.dup2(writer.fileno(), 1)
     writer.close()
-    if crash is not None:
-        _instrument(crash)
+    machine.REQUIRES_ACTION_S = float(settings.get(DEADLINE, machine.REQUIRES_ACTION_S))  # type: ignore[attr-defined]
+    _instrument(crash, Path(settings["CHATD_DATA_DIR"]) / SEEN_NAME)
     cli.app(["serve", "--port", "0"])
 
 
-def _instrument(crash: Crash) -> None:
-    """Let every transition and every write name itself, and die at the right one."""
-    left = crash.count
-    lock = threading.Lock()
-
-    def reach(name: str, when: str) -> None:
-        nonlocal left
-        if (name, when) != (crash.name, crash.when):
-            return
-        with lock:
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
+def _instrument(crash: Crash | None, seen: Path) -> None:
+    """Let every transition and every write name itself, write the names down, and die at the right one."""
+    reach = _reacher(crash, seen)
     check = locked.check
 
     def named_check(transition: Transition, state: ChatState) -> frozenset[ChatState]:
@@ -101,22 +104,19 @@ def _instrument(crash: Crash) -> None:
         return check(transition, state)
 
     locked.check = machine.check = named_check  # type: ignore[attr-defined]
-    acquire = machine.ChatTx.acquire
+    machine.ChatTx.acquire = _named("acquire", machine.ChatTx.acquire)  # type: ignore[method-assign]
+    machine.ChatTx.set_aside = _named("set_aside", machine.ChatTx.set_aside)  # type: ignore[method-assign]
+    metadata.mark_read = _named("mark_read", metadata.mark_read)
+    store._hold_parent = _named("spawn", store._hold_parent)
+    commit_step = machine.ChatTx.commit_step
 
-    def named_acquire(tx: machine.ChatTx, **owner: Any) -> None:
-        # Several at once, in one transaction, are one kind of commit.
-        if _names.found[-1:] != ["acquire"]:
-            _names.found.append("acquire")
-        acquire(tx, **owner)
+    def named_commit_step(tx: machine.ChatTx, messages: Any) -> Any:
+        rows = commit_step(tx, messages)
+        if any(message.compressed for message in messages):
+            _names.found.append("boundary")
+        return rows
 
-    machine.ChatTx.acquire = named_acquire  # type: ignore[method-assign]
-    mark_read = metadata.mark_read
-
-    def named_mark_read(connection: sa.Connection, chat_id: UUID) -> None:
-        _names.found.append("mark_read")
-        mark_read(connection, chat_id)
-
-    metadata.mark_read = named_mark_read
+    machine.ChatTx.commit_step = named_commit_step  # type: ignore[method-assign]
     write = Database.write
 
     async def named_write(database: Database, run: Any, *args: Any, **kwargs: Any) -> Any:
@@ -126,7 +126,7 @@ def _instrument(crash: Crash) -> None:
             nonlocal name
             _names.found = []
             result = run(connection, *args, **kwargs)
-            name = "+".join(_names.found) or run.__name__
+            name = "+".join(_names.found) or _name_of(run)
             reach(name, "before")
             return result
 
@@ -135,3 +135,42 @@ def _instrument(crash: Crash) -> None:
         return result
 
     Database.write = named_write  # type: ignore[method-assign]
+
+
+def _reacher(crash: Crash | None, seen: Path) -> Callable[[str, str], None]:
+    """What is told of every commit before and after it."""
+    left = crash.count if crash is not None else 0
+    written: set[str] = set()
+    lock = threading.Lock()
+
+    def reach(name: str, when: str) -> None:
+        nonlocal left
+        with lock:
+            if name not in written:
+                written.add(name)
+                with seen.open("a") as stream:
+                    stream.write(f"{name}\n")
+            if crash is not None and (name, when) == (crash.name, crash.when):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+    return reach
+
+
+def _named(name: str, run: Callable[..., Any]) -> Any:
+    """*run*, which tells its name; several at once, in one transaction, are one kind of commit."""
+
+    @wraps(run)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        if _names.found[-1:] != [name]:
+            _names.found.append(name)
+        return run(*args, **kwargs)
+
+    return told
+
+
+def _name_of(run: Any) -> str:
+    """The function that writes; of one that the store wraps (``change``), the one inside."""
+    inner = inspect.getclosurevars(run).nonlocals.get("run") if run.__name__ == "work" else None
+    return str((inner or run).__name__)

@@ -182,6 +182,33 @@ async def test_killed_keeper_never_runs_a_key_again(keeper: KeeperClient, direct
     assert (directory / "count").read_text() == "x\ny\n"
 
 
+@pytest.mark.parametrize("end", ["killed", "closed"])
+async def test_a_process_of_an_earlier_keeper_has_an_unknown_outcome(directory: Path, end: str) -> None:
+    """Issue: a restart keeps a process reachable or says "unknown", never that there was none."""
+    first = KeeperClient(directory, dict(os.environ))
+    process_id = await _start(first, "exit 3")
+    await _report(first, process_id)
+    if end == "killed":
+        [old] = _of(directory)
+        old.kill()
+        await asyncio.to_thread(old.wait, 20)
+        await first.detach()
+    else:
+        await first.close()
+    second = KeeperClient(directory, dict(os.environ))
+    try:
+        with pytest.raises(OutcomeUnknown, match="restarted"):
+            await _report(second, process_id, 0)
+        with pytest.raises(OutcomeUnknown):
+            await _signal(second, process_id)
+        with pytest.raises(NotFound):
+            await _report(second, process_id, 0, chat="other")
+        with pytest.raises(NotFound):
+            await _report(second, "0" * 32, 0)
+    finally:
+        await second.close()
+
+
 async def test_close_ends_what_left_its_group(keeper: KeeperClient, directory: Path) -> None:
     """A daemonised grandchild is found by its mark."""
     pipe = _pid_pipe(directory)
@@ -200,11 +227,11 @@ class SlowLedger(Ledger):
         super().__init__(path)
         self.asked, self.may_write = threading.Event(), threading.Event()
 
-    def record(self, key: str) -> None:
+    def record(self, key: str, process_id: str, chat_id: str | None) -> None:
         """Wait at the gate."""
         self.asked.set()
         assert self.may_write.wait(30)
-        super().record(key)
+        super().record(key, process_id, chat_id)
 
 
 async def test_what_begins_for_a_daemon_that_goes_meanwhile_is_found_by_the_next(directory: Path) -> None:

@@ -1,5 +1,7 @@
 """Limits and rhythms, literally, and that a control plane started without settings runs by them."""
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from chatd.prompt.truncation import budget_bytes
 from chatd.provider.protocol import ModelRequest
 from chatd.settings import ChatdSettings
 
-# Spec 8, with the later generation's names.
+# Spec 8, with the later generation's names; where we do otherwise, ``constants`` says why.
 EXPECTED: dict[str, float] = {
     "ACQUIRE_INTERVAL_S": 1,
     "ACQUIRE_BATCH": 10,
@@ -38,6 +40,7 @@ EXPECTED: dict[str, float] = {
     "LARGE_WINDOW_TOKENS": 500_000,
     "WAIT_AGENT_S": 300,
     "WAIT_AGENT_POLL_S": 5,
+    "WAIT_AGENT_BLIND_S": 0.2,
     "AGENTS_PAGE": 10,
     "AGENTS_PAGE_MAX": 50,
     "RECORDING_STOP_S": 90,
@@ -76,6 +79,11 @@ EXPECTED: dict[str, float] = {
     "COALESCE_S": 0.015,
     "SUBSCRIBER_STALL_S": 10,
     "POLL_S": 10,
+    "MAX_CLIENT_FRAME_BYTES": 4 * 2**10,
+    "HINT_PROBE_S": 10,
+    "HINT_SILENCE_S": 30,
+    "RESULT_WINDOW_DIVISOR": 2,
+    "RESULT_BYTES_PER_TOKEN": 4,
     "REPLICA_INTERVAL_S": 3,
     "REPLICA_TIMEOUT_S": 15,
 }
@@ -93,6 +101,42 @@ def test_what_runs_goes_by_them() -> None:
     assert [default_threshold(window) for window in (None, 499_999, 500_000)] == [70, 70, 30]
     assert [budget_bytes(window) for window in (None, 1, 200_000)] == [65_536, 16_384, 400_000]
     assert ModelRequest(model="m", system="", messages=()).max_output_tokens == 32_000
+
+
+# Limits of other things: an answer of a push service's, the rehearsal model, any request, an upload's body.
+OTHERS_OF_THE_NAME = [
+    "push/sender.py: ANSWER_S",
+    "rehearsal/engine.py: MAX_BODY_BYTES",
+    "rehearsal/language.py: MAX_STEPS",
+    "routes/bounds.py: MAX_BODY_BYTES",
+    "routes/files.py: UPLOAD_S",
+]
+MODULES_DIR = Path(constants.__file__).parent
+
+
+def test_every_constant_is_used_and_none_has_a_second_value() -> None:
+    """Spec 9, complaint 12: a limit that is named here and applied from elsewhere is none."""
+    used: Counter[str] = Counter()
+    redefined = []
+    for path in sorted(MODULES_DIR.rglob("*.py")):
+        if path.name == "constants.py":
+            continue
+        tree = ast.parse(path.read_text())
+        imported = {
+            alias.name: alias.asname or alias.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module == "chatd.constants"
+            for alias in node.names
+        }
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        used.update(name for name, alias in imported.items() if alias in loaded)
+        stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        within = path.relative_to(MODULES_DIR)
+        redefined += [f"{within}: {name}" for name in stored & EXPECTED.keys()]
+
+    assert set(EXPECTED) == set(used)
+    assert redefined == OTHERS_OF_THE_NAME
 
 
 @pytest.mark.parametrize(

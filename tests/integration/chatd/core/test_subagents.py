@@ -1,6 +1,7 @@
 """A root chat starts agents and waits for them."""
 
 import asyncio
+import itertools
 import uuid
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,9 @@ import pytest
 
 from chatd.faults import FaultKind, make_fault
 from chatd.provider.protocol import Finished, PartDone
-from chatd.wire import TextPart, ToolResultPart
+from chatd.store.store import Store
+from chatd.tools import subagents
+from chatd.wire import Chat, TextPart, ToolResultPart
 from tests.integration.chatd.core.world import LIMIT_S, Gate, World, call, say
 
 AUTH = make_fault(FaultKind.AUTH, "scripted", retryable=False)
@@ -68,19 +71,48 @@ async def test_a_report_that_was_cut_off_says_so(world: World) -> None:
     assert report.startswith("half a report\n\n[The answer was cut off")
 
 
-@pytest.mark.past_bug(17)
-async def test_waiting_lasts_until_the_child_is_done(world: World) -> None:
-    """Spec 7: parent and child work at the same time; the end of the child wakes the wait."""
-    gate = Gate()
+async def wait_for_late(world: World, monkeypatch: pytest.MonkeyPatch, *, is_heard: bool) -> ToolResultPart:
+    """A root that waits, with no look soon but by hint; only then its agent ends. Its result."""
+    monkeypatch.setattr(subagents, "WAIT_AGENT_POLL_S", 3600.0)
+    gate, waits, looks = Gate(), asyncio.Event(), itertools.count(1)
+    find = subagents.find_agent
+
+    async def find_and_tell(store: Store, parent: Chat, chat_id: UUID) -> Chat:
+        found = await find(store, parent, chat_id)
+        # The first look finds out who is meant; behind the second it waits.
+        if next(looks) == 2:
+            for listener in () if is_heard else world.hub._by_chat[chat_id]:
+                monkeypatch.setattr(listener, "notify", lambda *_: None)
+            waits.set()
+        return found
+
+    monkeypatch.setattr(subagents, "find_agent", find_and_tell)
     world.model.scripts["do it"] = [[gate, *say("late")]]
     chat_id, child_id = await spawned(world)
     world.model.scripts["hello"] = [call(("w", "wait_agent"), chat_id=str(child_id)), say("ok")]
     await world.send(chat_id, "wait")
     await gate.wait_reached()
+    async with asyncio.timeout(LIMIT_S):
+        await waits.wait()
     gate.opened.set()
     await world.until_rest(chat_id)
+    return (await results(world, chat_id))[-1]
 
-    assert (await results(world, chat_id))[-1].result["report"] == "late"
+
+@pytest.mark.past_bug(17)
+async def test_waiting_lasts_until_the_child_is_done(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spec 7: parent and child work at the same time; the end of the child, and only that, wakes the wait."""
+    answer = await wait_for_late(world, monkeypatch, is_heard=True)
+
+    assert answer.result["report"] == "late"
+
+
+async def test_a_wait_that_can_hear_nobody_looks_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spec 7: 200 ms between looks, not 5 s, while hints of other replicas can't come."""
+    world.hub.hears_others = False
+    answer = await wait_for_late(world, monkeypatch, is_heard=False)
+
+    assert answer.result["report"] == "late"
 
 
 async def test_who_waits_sees_how_the_child_is_and_its_newest_line(world: World) -> None:

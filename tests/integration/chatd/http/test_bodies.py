@@ -194,3 +194,48 @@ async def test_what_the_state_forbids_is_409(site: Site) -> None:
     answer = await site.ask("POST", f"/chats/{chat_id}/interrupt", status=409)
 
     assert answer["code"] == "transition_not_allowed"
+
+
+async def test_nothing_is_taken_for_something_else(site: Site) -> None:
+    """Found by schemathesis: 0 was false, "1" was 1; a page that sends the wrong type is told so."""
+    chat_id = await site.quiet_chat()
+    wrong: list[tuple[str, Any]] = [
+        ("archived", 0),
+        ("archived", "false"),
+        ("pin_order", True),
+        ("pin_order", "1"),
+        ("pin_order", 1.0),
+        ("title", 5),
+    ]
+    for name, value in wrong:
+        answer = await site.ask("PATCH", f"/chats/{chat_id}", status=400, json={name: value})
+
+        assert answer["message"].startswith(f"{name}: "), answer
+
+
+async def test_a_long_search_is_one(site: Site) -> None:
+    """Found by schemathesis: what the description allows, four bytes a character, was no request at all."""
+    chat_id = await site.quiet_chat()
+
+    assert await site.ask("GET", "/chats", params={"q": "😀" * 1000}) == []
+    labels = [("label", f"{'k' * 64}:{'é' * 128}")] * 50
+    assert await site.ask("GET", "/chats", params=[*labels, ("q", "😀" * 1000)]) == []
+    assert len(await site.ask("GET", "/chats")) == 1, chat_id
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET /" + b"x" * 70_000 + b" HTTP/1.1",
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000,
+        b"GET /\x00 HTTP/1.1",
+    ],
+    ids=["long address", "long header", "no HTTP"],
+)
+async def test_what_no_route_saw_is_refused_as_json(site: Site, line: bytes) -> None:
+    """Ours: every error has the same shape, also the HTTP parser's."""
+    status, answer = await site.raw(line + b"\r\nHost: localhost")
+
+    assert status == 400
+    assert answer["code"] == "http_error"
+    assert answer["message"]

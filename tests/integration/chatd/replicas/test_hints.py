@@ -17,6 +17,11 @@ from tests.integration.chatd.replicas.conftest import NewReplica
 from tests.integration.chatd.replicas.test_registry import together
 from tests.support.cluster.proxy import CutProxy
 
+CUT = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE application_name = 'chatd hints' AND datname = current_database()"
+)
+
 
 async def test_a_change_on_one_replica_wakes_a_listener_on_another(new_replica: NewReplica) -> None:
     """Issue: hints."""
@@ -45,10 +50,7 @@ async def test_cut_connections_are_made_again_and_what_was_missed_is_found(
             await hints.listening.wait()
             with hub.watch_chat(chat_id) as chat:
                 await together(second).poller.look_once()
-                cut = await admin.execute(
-                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                    " WHERE application_name = 'chatd hints' AND datname = current_database()"
-                )
+                cut = await admin.execute(CUT)
                 row = await cut.fetchone()
                 # Nobody listens at this moment, and nobody could say it.
                 await first.store.transition(chat_id, lambda tx: tx.archive())
@@ -68,8 +70,8 @@ async def test_a_connection_that_goes_deaf_is_given_up_and_what_it_missed_is_fou
 
     The regular look is out of the way: what is found is found by the look behind the new LISTEN.
     """
-    monkeypatch.setattr("chatd.replicas.hints.PROBE_S", 0.1)
-    monkeypatch.setattr("chatd.replicas.hints.SILENCE_S", 1.0)
+    monkeypatch.setattr("chatd.replicas.hints.HINT_PROBE_S", 0.1)
+    monkeypatch.setattr("chatd.replicas.hints.HINT_SILENCE_S", 1.0)
     monkeypatch.setitem(Poller.__init__.__kwdefaults__, "interval_s", 10 * LIMIT_S)
     folder = psycopg.conninfo.conninfo_to_dict(database_url)["host"]
     proxy = CutProxy(Path(str(folder), ".s.PGSQL.5432"))
@@ -103,6 +105,24 @@ async def test_a_connection_that_goes_deaf_is_given_up_and_what_it_missed_is_fou
                 assert await chat.wait() == {chat_id}
     finally:
         await proxy.close()
+
+
+async def test_a_replica_knows_when_it_hears_nothing(
+    new_replica: NewReplica, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spec 7: who waits for a chat of another replica's looks more often then."""
+    monkeypatch.setattr("chatd.replicas.hints.RECONNECT_S", 10 * LIMIT_S)
+    site = await new_replica()
+    hub = site.plane.services.hub
+    await together(site).hints.listening.wait()
+    heard = hub.hears_others
+    admin = await psycopg.AsyncConnection.connect(database_url, autocommit=True)
+    async with admin, asyncio.timeout(LIMIT_S):
+        await admin.execute(CUT)
+        while hub.hears_others:  # noqa: ASYNC110 -- what it knows is the point
+            await asyncio.sleep(0.01)
+
+    assert heard
 
 
 async def test_more_hints_than_are_kept_become_one(new_replica: NewReplica) -> None:
