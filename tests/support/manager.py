@@ -73,6 +73,10 @@ class Service:
     async def stop(self) -> tuple[int, str, str]:
         """What ``systemctl stop`` does; exit code, standard output and error."""
         self.process.terminate()
+        return await self.ended()
+
+    async def ended(self) -> tuple[int, str, str]:
+        """Wait until it has ended by itself: exit code, standard output, log."""
         async with asyncio.timeout(LIMIT_S):
             out, _ = await self.process.communicate()
         assert self.process.returncode is not None
