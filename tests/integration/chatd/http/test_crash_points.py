@@ -85,7 +85,7 @@ OFTEN = {
     "send",
 }
 # What is committed besides and has no part in a chat's history: when chatd starts or looks after its house,
-# links, leases. "run" is a look for chats that found none.
+# links, leases. "run" is a look for chats that found none, "spawn" a repeat that found its child.
 OTHERS = {
     "_issue_tokens",
     "_release_all",
@@ -103,6 +103,7 @@ OTHERS = {
     "save_configs",
     "seal_bare_keys",
     "share_key",
+    "spawn",
     "touch",
 }
 # CHATD_CRASH_ONLY names the commits that are tried, with commas between.
