@@ -7,6 +7,7 @@ repeats a run.
 
 import asyncio
 import functools
+import gc
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ from computer.recording.process import Recorder
 from computer.session import DesktopSession, SessionSettings
 from computer.wire import ComputerCall, ComputerResult
 from tests.integration.agentd.command import Command, Running
+from tests.support.descriptors import count_descriptors
 
 log = logging.getLogger(__name__)
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "10"))
@@ -62,8 +64,12 @@ class Traces:
 
 def _traces() -> Traces:
     own = psutil.Process()
+    # Pictures are a bounded pool, and what a failed call had goes with its traceback.
+    gc.collect()
     return Traces(
-        descriptors=own.num_fds(), threads=own.num_threads(), children=len(own.children(recursive=True))
+        descriptors=count_descriptors()[1],
+        threads=own.num_threads(),
+        children=len(own.children(recursive=True)),
     )
 
 

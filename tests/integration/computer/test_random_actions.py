@@ -10,8 +10,6 @@ import os
 import socket
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
@@ -29,6 +27,7 @@ from computer.session import DesktopSession
 from computer.settling import SettleSettings
 from computer.wire import ComputerCall
 from tests.integration.computer.event_log import EventLog
+from tests.support.descriptors import count_descriptors
 
 ACTIONS = int(os.environ.get("AGENTD_RANDOM_ACTIONS", "500"))
 # Actions after which every cache is warm.
@@ -106,16 +105,6 @@ class Counts(NamedTuple):
     threads: int
 
 
-def _count_descriptors() -> tuple[int, int]:
-    """Those of shared pictures, which are a pool that fills as pictures overlap; and all others."""
-    targets: list[str] = []
-    for number in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the one that lists
-            targets.append(str(number.readlink()))
-    pool = sum(target.startswith("/memfd:framebuffer") for target in targets)
-    return pool, len(targets) - pool
-
-
 class World:
     """A driver on a display, the loop it lives in, and an independent connection that looks on."""
 
@@ -129,7 +118,7 @@ class World:
         self.actions = 0
         self.checks = 0
         # Of tests before this one in the same process: a failed one keeps its pictures to be looked at.
-        self._others = _count_descriptors()[0]
+        self._others = count_descriptors()[0]
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Do *work* in the loop, from the thread of a state machine."""
@@ -188,7 +177,7 @@ class World:
         await self.driver.screenshot()
         gc.collect()
         clients = len(self.log.connection.res_query_clients().clients)
-        pool, others = _count_descriptors()
+        pool, others = count_descriptors()
         assert pool - self._others <= 2 * MAX_SEGMENTS  # the session has a driver as well
         return Counts(clients, others, threading.active_count())
 

@@ -71,7 +71,7 @@ async def test_serve_prints_one_line_and_stops_when_told(tmp_path: Path) -> None
         (("--port", "0"), 2, "error: setting data_dir"),
         (("--data", "busy", "--port", "0"), 3, "in use by process"),
         (("--data", "x", "--database", "mysql://me:secret@h/x"), 2, "error: setting database"),
-        (("--data", "x", "--database", "postgresql://me:secret@/x?host=/nowhere"), 3, "is it running"),
+        (("--data", "x", "--database", "postgresql://me:secret@/x?host=/nowhere"), 3, "Is it running"),
     ],
 )
 def test_what_can_t_start_says_why(
