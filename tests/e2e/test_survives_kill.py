@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from agentd.app import LEDGER_NAME
 from tests.e2e.conftest import Up, wait_gone
 
 # Seconds for the whole chat after the restart.
@@ -58,14 +59,21 @@ def open_call(messages: list[dict[str, Any]], action: str) -> bool:
     return bool(calls) and len(calls) == len(results) + 1 and action in json.dumps(calls[-1]["args"])
 
 
-async def wait_in_the_middle(api: Api, root_id: str) -> tuple[str, list[dict[str, Any]]]:
+def has_begun(up: Up, messages: list[dict[str, Any]]) -> bool:
+    """Whether the workspace has on disk that the last call runs; one that has not begun simply runs later."""
+    # It lets nobody else open its database.
+    call_id = parts(messages, "tool-call")[-1]["tool_call_id"].encode()
+    return any(call_id in path.read_bytes() for path in up.home.rglob(f"{LEDGER_NAME}*"))
+
+
+async def wait_in_the_middle(api: Api, up: Up, root_id: str) -> tuple[str, list[dict[str, Any]]]:
     """The child that waits at the desktop right now, and its history so far."""
     async with asyncio.timeout(FINISH_TIMEOUT_S):
         while True:
             root = await api.call("GET", f"/chats/{root_id}")
             for child in root["children"]:
                 messages = await api.messages(child["id"])
-                if open_call(messages, '"wait"'):
+                if open_call(messages, '"wait"') and has_begun(up, messages):
                     return child["id"], messages
             await asyncio.sleep(0.05)
 
@@ -84,7 +92,7 @@ async def test_chat_goes_on_after_sigkill_in_the_middle_of_a_tool_call(up: Up) -
     async with aiohttp.ClientSession() as session:
         api = Api(session, up)
         root = await api.call("POST", "/chats", {"content": [{"type": "text", "text": text}]})
-        child_id, before = await wait_in_the_middle(api, root["id"])
+        child_id, before = await wait_in_the_middle(api, up, root["id"])
         root_before = await api.messages(root["id"])
 
         orphans = wait_gone(up.kill())
