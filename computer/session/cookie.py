@@ -27,13 +27,18 @@ def write_authority(path: Path, number: int, cookie: bytes) -> None:
 
     Two entries: libxcb and the server take the wildcard, which survives a change of the host
     name; python-xlib knows no wildcard and looks for the host.
+
+    Whoever reads meanwhile finds the old file or the new one, whole: a server that looks while there is
+    none, or an empty one, lets every local user in and stays so.
     """
     host = socket.gethostname().encode()
     display = str(number).encode()
     content = _entry(_FAMILY_LOCAL, host, display, cookie) + _entry(_FAMILY_WILD, b"", b"", cookie)
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_bytes(content)
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600, exist_ok=False)
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def _entry(family: int, address: bytes, display: bytes, cookie: bytes) -> bytes:

@@ -2,13 +2,15 @@
 
 import stat
 import subprocess
+import threading
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from Xlib.xauth import Xauthority
 
-from computer.errors import StartFailed
+from computer.display.x11.authority import read_cookie
+from computer.errors import DisplayLost, StartFailed
 from computer.session import SessionSettings
 from computer.session.cookie import create_cookie, write_authority
 from computer.session.openbox import render_browser, render_menu, render_rc, render_terminal
@@ -112,3 +114,27 @@ def test_missing_program_names_its_package() -> None:
     """Ours: one sentence to copy."""
     with pytest.raises(StartFailed, match=r"missing: install openbox \(apt-get install openbox\)"):
         find_program("openbox", "openbox", {"PATH": "/nonexistent"})
+
+
+def test_the_authority_file_is_whole_at_every_moment(tmp_path: Path) -> None:
+    """Ours: a server that finds none, or an empty one, lets every local user in from then on."""
+    path, is_over, faults = tmp_path / "Xauthority", threading.Event(), []
+    write_authority(path, 12, b"a" * 16)
+
+    def look() -> None:
+        while not is_over.is_set():
+            try:
+                read_cookie(path, ":12")
+            except DisplayLost as exc:
+                faults.append(str(exc))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    for number in range(500):
+        write_authority(path, 12, bytes([number % 256]) * 16)
+    is_over.set()
+    looking.join()
+
+    assert faults == []
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [found.name for found in tmp_path.iterdir()] == ["Xauthority"]
