@@ -133,6 +133,8 @@ def put_in_order(page: Page) -> None:
     expect(page.get_by_test_id("composer")).to_be_visible()
 
     page.get_by_test_id("new-chat").click()
+    # Until it is there, what is written goes to the chat before.
+    expect(page.get_by_placeholder("Ask for anything…")).to_be_visible()
     say(page, "answer later")
     expect(item).to_have_count(2)
     item.filter(has_text="My chat").click()
